@@ -1,0 +1,29 @@
+# Everything is built into .venv; the two commands a newcomer needs are `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint types unit clean
+
+demo: .venv/.installed
+	$(BIN)/graphbam simulate --mechanism chebyshev --n-variables 10 --n-samples 500 --degree 2 --seed 7 -o out/demo
+
+test: lint types unit
+
+lint: .venv/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/.installed
+	$(BIN)/mypy
+
+unit: .venv/.installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[plot,dev]"
+	touch $@
+
+clean:
+	rm -rf .venv out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
