@@ -1,0 +1,637 @@
+"""Graphs as small integer matrices, and the questions asked of them.
+
+The convention, stated here once and used everywhere: an adjacency matrix of d variables has shape (d, d),
+holds only 0 and 1, has a zero diagonal, and
+
+=============  =============  ==============================
+``adj[i, j]``  ``adj[j, i]``  between variables i and j
+=============  =============  ==============================
+0              0              no edge
+1              0              i → j, directed
+1              1              i — j, undirected
+=============  =============  ==============================
+
+A *DAG* has directed edges only and no cycle. A *PDAG* mixes directed and undirected edges. A *CPDAG* is the
+PDAG that stands for all DAGs with the same conditional independences: an edge is directed where they all
+agree. A *v-structure* is a → c ← b where a and b are not adjacent.
+
+Functions take anything that converts to such a matrix and return new int8 arrays; `Graph` adds names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphbam.errors import GraphError
+
+__all__ = [
+    "Graph",
+    "check_adjacency",
+    "consistent_extension",
+    "dag_to_cpdag",
+    "directed_part",
+    "edge_classes",
+    "is_cpdag",
+    "is_dag",
+    "moral_graph",
+    "skeleton",
+    "topological_order",
+    "undirected_part",
+    "v_structures",
+]
+
+NONE, SKELETON, MORAL = 0, 1, 2
+"""The three edge classes: no edge, adjacent, and not adjacent but with a common child."""
+
+BoolMatrix = NDArray[np.bool_]
+Adjacency = NDArray[np.int8]
+
+
+# ── the door ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_adjacency(adj: ArrayLike) -> BoolMatrix:
+    """Return `adj` as a boolean matrix, or say what is wrong with it.
+
+    Parameters
+    ----------
+    adj : array_like, shape (d, d)
+        Numbers or booleans, each 0 or 1, with a zero diagonal.
+
+    Returns
+    -------
+    ndarray of bool, shape (d, d)
+        A copy.
+
+    Raises
+    ------
+    GraphError
+        If the matrix is not square, holds another value, or has a variable pointing at itself.
+
+    Examples
+    --------
+    >>> check_adjacency([[0, 1], [0, 0]])
+    array([[False,  True],
+           [False, False]])
+    >>> check_adjacency([[0, 0.3], [0, 0]])
+    Traceback (most recent call last):
+    graphbam.errors.GraphError: adjacency[0, 1] is 0.3; entries must be 0 or 1: apply a threshold first.
+    """
+    matrix = np.asarray(adj)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise GraphError(
+            f"adjacency has shape {matrix.shape}; it must be square: one row and one column each."
+        )
+    edges: BoolMatrix = np.equal(matrix, 1)
+    strange = np.argwhere(~edges & (matrix != 0))
+    if len(strange):
+        i, j = strange[0]
+        raise GraphError(
+            f"adjacency[{i}, {j}] is {matrix[i, j]}; entries must be 0 or 1: apply a threshold first."
+        )
+    if edges.diagonal().any():
+        i = int(edges.diagonal().argmax())
+        raise GraphError(f"adjacency[{i}, {i}] is 1: a variable cannot point at itself; clear the diagonal.")
+    return edges
+
+
+def _as_adjacency(edges: BoolMatrix) -> Adjacency:
+    return edges.astype(np.int8)
+
+
+# ── parts of a graph ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def directed_part(adj: ArrayLike) -> Adjacency:
+    """Keep only the directed edges.
+
+    Examples
+    --------
+    >>> directed_part([[0, 1, 0], [1, 0, 1], [0, 0, 0]])  # 0 — 1 → 2
+    array([[0, 0, 0],
+           [0, 0, 1],
+           [0, 0, 0]], dtype=int8)
+    """
+    edges = check_adjacency(adj)
+    return _as_adjacency(edges & ~edges.T)
+
+
+def undirected_part(adj: ArrayLike) -> Adjacency:
+    """Keep only the undirected edges.
+
+    Examples
+    --------
+    >>> undirected_part([[0, 1, 0], [1, 0, 1], [0, 0, 0]])  # 0 — 1 → 2
+    array([[0, 1, 0],
+           [1, 0, 0],
+           [0, 0, 0]], dtype=int8)
+    """
+    edges = check_adjacency(adj)
+    return _as_adjacency(edges & edges.T)
+
+
+def skeleton(adj: ArrayLike) -> Adjacency:
+    """Forget all directions.
+
+    Parameters
+    ----------
+    adj : array_like, shape (d, d)
+        Any graph.
+
+    Returns
+    -------
+    ndarray of int8, shape (d, d)
+        Symmetric: 1 where two variables are adjacent.
+
+    Examples
+    --------
+    >>> skeleton([[0, 1], [0, 0]])
+    array([[0, 1],
+           [1, 0]], dtype=int8)
+    """
+    edges = check_adjacency(adj)
+    return _as_adjacency(edges | edges.T)
+
+
+def edge_classes(dag: ArrayLike) -> Adjacency:
+    """Sort every pair of variables into one of three classes.
+
+    Parameters
+    ----------
+    dag : array_like, shape (d, d)
+        A DAG. A CPDAG gives the same answer as each of its DAGs, since they share all v-structures.
+
+    Returns
+    -------
+    ndarray of int8, shape (d, d)
+        Symmetric with zero diagonal: 1 where two variables are adjacent (*skeleton*), 2 where they are not
+        but have a common child (*moral*), 0 elsewhere (*none*).
+
+    Examples
+    --------
+    The parents 0 and 1 of a collider are not adjacent, but the child 2 marries them:
+
+    >>> edge_classes([[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+    array([[0, 2, 1],
+           [2, 0, 1],
+           [1, 1, 0]], dtype=int8)
+    """
+    edges = check_adjacency(dag)
+    adjacent = edges | edges.T
+    arrows = (edges & ~edges.T).astype(np.float32)  # floats, because only they reach the fast matrix product
+    married = (arrows @ arrows.T > 0) & ~adjacent & ~np.eye(len(edges), dtype=bool)
+    return np.where(adjacent, SKELETON, np.where(married, MORAL, NONE)).astype(np.int8)
+
+
+def moral_graph(dag: ArrayLike) -> Adjacency:
+    """Marry all parents of a common child, then forget all directions.
+
+    Parameters
+    ----------
+    dag : array_like, shape (d, d)
+        A DAG or its CPDAG: both have the same moral graph.
+
+    Returns
+    -------
+    ndarray of int8, shape (d, d)
+        Symmetric: the skeleton and one edge more for each pair of parents that were not adjacent.
+
+    Examples
+    --------
+    >>> moral_graph([[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+    array([[0, 1, 1],
+           [1, 0, 1],
+           [1, 1, 0]], dtype=int8)
+    """
+    return _as_adjacency(edge_classes(dag) != NONE)
+
+
+def v_structures(adj: ArrayLike) -> NDArray[np.int64]:
+    """List all a → c ← b with a and b not adjacent.
+
+    Parameters
+    ----------
+    adj : array_like, shape (d, d)
+        Any graph; only its directed edges form v-structures.
+
+    Returns
+    -------
+    ndarray of int64, shape (n, 3)
+        Rows (a, c, b) with the collider in the middle and a < b, in increasing order.
+
+    Examples
+    --------
+    >>> v_structures([[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+    array([[0, 2, 1]])
+    """
+    edges = check_adjacency(adj)
+    arrows = edges & ~edges.T
+    a, b = np.nonzero(np.triu(~(edges | edges.T), k=1))
+    pair, c = np.nonzero(arrows[a] & arrows[b])
+    return np.unique(np.stack([a[pair], c, b[pair]], axis=1), axis=0)  # unique already; this sorts the rows
+
+
+# ── order and cycles ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_dag(adj: ArrayLike) -> bool:
+    """Tell whether all edges are directed and none of them closes a cycle.
+
+    Examples
+    --------
+    >>> is_dag([[0, 1], [0, 0]]), is_dag([[0, 1], [1, 0]])
+    (True, False)
+    """
+    edges = check_adjacency(adj)
+    return len(_peel_sources(edges)) == len(edges)
+
+
+def topological_order(adj: ArrayLike) -> NDArray[np.int64]:
+    """Order the variables so that parents come before their children.
+
+    Parameters
+    ----------
+    adj : array_like, shape (d, d)
+        A DAG.
+
+    Returns
+    -------
+    ndarray of int64, shape (d,)
+        The variables in layers: those without parents, then those whose parents have been named, and so on.
+
+    Raises
+    ------
+    GraphError
+        If the graph has an undirected edge or a cycle; the message names one.
+
+    Examples
+    --------
+    >>> topological_order([[0, 0, 0], [1, 0, 0], [1, 1, 0]])
+    array([2, 1, 0])
+    """
+    edges = check_adjacency(adj)
+    order = _peel_sources(edges)
+    if len(order) < len(edges):
+        raise GraphError(f"Not a DAG: {_describe_obstacle(edges, order)}.")
+    return order
+
+
+def _peel_sources(edges: BoolMatrix) -> NDArray[np.int64]:
+    """Take variables without parents away, layer by layer, as long as there are any."""
+    waiting_for = edges.sum(axis=0)
+    order: list[int] = []
+    layer = np.flatnonzero(waiting_for == 0)
+    while len(layer):
+        order.extend(layer.tolist())
+        waiting_for -= edges[layer].sum(axis=0)
+        waiting_for[layer] = -1
+        layer = np.flatnonzero(waiting_for == 0)
+    return np.array(order, dtype=np.int64)
+
+
+def _describe_obstacle(edges: BoolMatrix, order: NDArray[np.int64]) -> str:
+    """Say what keeps a graph from being a DAG, given the variables that could be ordered."""
+    both = np.argwhere(edges & edges.T)
+    if len(both):
+        return (
+            f"{both[0][0]} — {both[0][1]} is undirected; choose a direction, e.g. with consistent_extension"
+        )
+    cycle = _find_cycle(edges, order)
+    return f"it has the cycle {' → '.join(map(str, cycle))}; remove one of these edges"
+
+
+def _find_cycle(edges: BoolMatrix, order: NDArray[np.int64]) -> list[int]:
+    """Walk from child to parent outside `order`, where every variable has a parent, until the walk closes."""
+    outside = np.ones(len(edges), dtype=bool)
+    outside[order] = False
+    walk = [int(outside.argmax())]
+    while walk[-1] not in walk[:-1]:
+        walk.append(int((edges[:, walk[-1]] & outside).argmax()))
+    return walk[walk.index(walk[-1]) :][::-1]
+
+
+# ── Markov equivalence ────────────────────────────────────────────────────────────────────────────────────
+
+
+def dag_to_cpdag(dag: ArrayLike) -> Adjacency:
+    """Complete a DAG to the CPDAG of its Markov equivalence class.
+
+    Parameters
+    ----------
+    dag : array_like, shape (d, d)
+        A DAG.
+
+    Returns
+    -------
+    ndarray of int8, shape (d, d)
+        An edge is directed if all DAGs of the class agree on it, and undirected otherwise.
+
+    Raises
+    ------
+    GraphError
+        If `dag` is not a DAG.
+
+    Notes
+    -----
+    Labels all edges into a variable at once, variable after variable in topological order; the latest parent
+    decides [1]_. Time O(d²).
+
+    References
+    ----------
+    .. [1] Chickering, A transformational characterization of equivalent Bayesian network structures,
+       UAI 1995.
+
+    Examples
+    --------
+    In 0 → 2 ← 1, 2 → 3 everything is compelled; in 0 → 1 → 2 nothing is:
+
+    >>> dag_to_cpdag([[0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
+    array([[0, 0, 1, 0],
+           [0, 0, 1, 0],
+           [0, 0, 0, 1],
+           [0, 0, 0, 0]], dtype=int8)
+    >>> dag_to_cpdag([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+    array([[0, 1, 0],
+           [1, 0, 1],
+           [0, 1, 0]], dtype=int8)
+    """
+    edges = check_adjacency(dag)
+    order = topological_order(edges)
+    reversible = edges & ~_compelled(edges, order)
+    return _as_adjacency(edges | reversible.T)
+
+
+def _compelled(edges: BoolMatrix, order: NDArray[np.int64]) -> BoolMatrix:
+    """Mark the edges that point the same way in every equivalent DAG."""
+    compelled = np.zeros_like(edges)
+    for child in order:
+        parents = edges[:, child]
+        if not parents.any():
+            continue
+        latest = order[parents[order]][-1]
+        inherited = compelled[:, latest]  # arrows that are known to point into the latest parent
+        unmarried = parents & ~edges[:, latest]
+        unmarried[latest] = False
+        if unmarried.any() or (inherited & ~parents).any():
+            compelled[:, child] = parents
+        else:
+            compelled[:, child] = inherited
+    return compelled
+
+
+def consistent_extension(pdag: ArrayLike) -> Adjacency:
+    """Direct the undirected edges so that a DAG results and no v-structure is added.
+
+    Parameters
+    ----------
+    pdag : array_like, shape (d, d)
+        A partially directed graph, such as a CPDAG.
+
+    Returns
+    -------
+    ndarray of int8, shape (d, d)
+        A DAG with the same skeleton, the same v-structures and all directed edges of `pdag`.
+
+    Raises
+    ------
+    GraphError
+        If there is no such DAG; the message names the variables that remain unresolved.
+
+    Notes
+    -----
+    Takes sinks away one by one [1]_. Being a possible sink depends on neighbours only and is never lost, so
+    after each step only the neighbours of the last sink are looked at again.
+
+    References
+    ----------
+    .. [1] Dor and Tarsi, A simple algorithm to construct a consistent extension of a partially oriented
+       graph, UCLA technical report R-185, 1992.
+
+    Examples
+    --------
+    >>> consistent_extension([[0, 1, 0], [1, 0, 1], [0, 1, 0]])  # 0 — 1 — 2, and 0 → 1 ← 2 is not allowed
+    array([[0, 0, 0],
+           [1, 0, 0],
+           [0, 1, 0]], dtype=int8)
+    """
+    edges = check_adjacency(pdag)
+    dag, remaining = _remove_sinks(edges)
+    if len(remaining):
+        raise GraphError(f"No DAG extends this graph: {_describe_deadlock(edges, remaining)}.")
+    return _as_adjacency(dag)
+
+
+def _remove_sinks(edges: BoolMatrix) -> tuple[BoolMatrix, NDArray[np.int64]]:
+    """Direct edges into one possible sink after another; return the result and the variables left over."""
+    dag, rest = edges.copy(), edges.copy()
+    waiting = list(range(len(edges)))[::-1]
+    left = np.ones(len(edges), dtype=bool)
+    while waiting:
+        sink = waiting.pop()
+        if not left[sink] or not _can_be_sink(rest, sink):
+            continue
+        left[sink] = False
+        dag[sink] &= ~rest[sink]
+        waiting.extend(np.flatnonzero(rest[:, sink]).tolist())
+        rest[sink] = rest[:, sink] = False
+    return dag, np.flatnonzero(left)
+
+
+def _can_be_sink(edges: BoolMatrix, node: int) -> bool:
+    """Tell whether all edges of `node` can point at it without adding a v-structure."""
+    outgoing, incoming = edges[node], edges[:, node]
+    if (outgoing & ~incoming).any():
+        return False
+    linked, around = np.flatnonzero(outgoing), np.flatnonzero(incoming)
+    block = np.ix_(linked, around)
+    return bool((edges[block] | edges.T[block] | (linked[:, None] == around)).all())
+
+
+def _describe_deadlock(edges: BoolMatrix, remaining: NDArray[np.int64]) -> str:
+    arrows = edges & ~edges.T
+    order = _peel_sources(arrows)
+    if len(order) < len(edges):
+        return _describe_obstacle(arrows, order)
+    some = ", ".join(map(str, remaining[:8])) + (", …" if len(remaining) > 8 else "")
+    return (
+        f"every way to direct the undirected edges among variables {some} makes a cycle or a new "
+        "v-structure; remove or direct edges there"
+    )
+
+
+def is_cpdag(adj: ArrayLike) -> bool:
+    """Tell whether a graph stands for a whole Markov equivalence class.
+
+    Parameters
+    ----------
+    adj : array_like, shape (d, d)
+        Any graph.
+
+    Returns
+    -------
+    bool
+        True if `adj` is what `dag_to_cpdag` makes of some DAG.
+
+    Examples
+    --------
+    >>> is_cpdag([[0, 1], [1, 0]]), is_cpdag([[0, 1], [0, 0]])
+    (True, False)
+    """
+    edges = check_adjacency(adj)
+    dag, remaining = _remove_sinks(edges)
+    return not len(remaining) and bool(np.array_equal(dag_to_cpdag(dag), edges))
+
+
+# ── a graph with names ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """Variables with names, and the edges between them.
+
+    Parameters
+    ----------
+    names : iterable of str
+        One name for each variable, no two alike; kept as a tuple.
+    adjacency : array_like, shape (d, d)
+        Edges, in the convention of this module; kept as a read-only int8 copy.
+
+    Raises
+    ------
+    GraphError
+        If the adjacency is not one, or the names are not unique or not d in number.
+
+    Examples
+    --------
+    >>> graph = Graph(["rain", "sprinkler", "wet"], [[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+    >>> graph
+    Graph(3 variables: rain → wet, sprinkler → wet)
+    >>> graph.moral_graph().undirected_edges()
+    [('rain', 'sprinkler'), ('rain', 'wet'), ('sprinkler', 'wet')]
+    """
+
+    names: tuple[str, ...]
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        adjacency = _as_adjacency(check_adjacency(self.adjacency))
+        adjacency.setflags(write=False)
+        object.__setattr__(self, "adjacency", adjacency)
+        object.__setattr__(self, "names", _check_names(self.names, len(adjacency)))
+
+    @property
+    def n_variables(self) -> int:
+        """Number d of variables."""
+        return len(self.names)
+
+    def directed_edges(self) -> list[tuple[str, str]]:
+        """List (cause, effect) for each directed edge.
+
+        Examples
+        --------
+        >>> Graph(["a", "b", "c"], [[0, 1, 0], [0, 0, 1], [0, 1, 0]]).directed_edges()  # a → b — c
+        [('a', 'b')]
+        """
+        return self._named(directed_part(self.adjacency))
+
+    def undirected_edges(self) -> list[tuple[str, str]]:
+        """List each undirected edge once, in the order of the names.
+
+        Examples
+        --------
+        >>> Graph(["a", "b", "c"], [[0, 1, 0], [0, 0, 1], [0, 1, 0]]).undirected_edges()  # a → b — c
+        [('b', 'c')]
+        """
+        return self._named(np.triu(undirected_part(self.adjacency)))
+
+    def _named(self, edges: Adjacency) -> list[tuple[str, str]]:
+        return [(self.names[i], self.names[j]) for i, j in np.argwhere(edges)]
+
+    def is_dag(self) -> bool:
+        """Tell whether all edges are directed and none closes a cycle."""
+        return is_dag(self.adjacency)
+
+    def skeleton(self) -> Graph:
+        """Forget all directions."""
+        return Graph(self.names, skeleton(self.adjacency))
+
+    def moral_graph(self) -> Graph:
+        """Marry the parents of common children and forget all directions."""
+        return Graph(self.names, moral_graph(self.adjacency))
+
+    def to_cpdag(self) -> Graph:
+        """Give the CPDAG of the equivalence class this graph belongs to.
+
+        A DAG is completed; a CPDAG stays as it is; of another partially directed graph a consistent extension
+        is taken first.
+
+        Raises
+        ------
+        GraphError
+            If the graph has a cycle, or no DAG extends it.
+
+        Examples
+        --------
+        >>> Graph(["a", "b", "c"], [[0, 1, 0], [0, 0, 1], [0, 0, 0]]).to_cpdag()
+        Graph(3 variables: a — b, b — c)
+        """
+        return Graph(self.names, dag_to_cpdag(consistent_extension(self.adjacency)))
+
+    def to_networkx(self) -> Any:
+        """Convert to networkx.
+
+        Returns
+        -------
+        networkx.DiGraph or networkx.Graph
+            A ``DiGraph`` if any edge is directed, with both arcs for an undirected edge; else a ``Graph``.
+
+        Examples
+        --------
+        >>> Graph(["a", "b"], [[0, 1], [0, 0]]).to_networkx().edges
+        OutEdgeView([('a', 'b')])
+        """
+        import networkx as nx
+
+        kind = nx.DiGraph if directed_part(self.adjacency).any() else nx.Graph
+        result = kind()
+        result.add_nodes_from(self.names)
+        result.add_edges_from(self._named(self.adjacency))
+        return result
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return self.names == other.names and np.array_equal(self.adjacency, other.adjacency)
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.adjacency.tobytes()))
+
+    def __reduce__(self) -> tuple[type[Graph], tuple[tuple[str, ...], Adjacency]]:
+        return Graph, (self.names, self.adjacency)  # rebuilt by the constructor, so a copy is read-only too
+
+    def __repr__(self) -> str:
+        edges = [f"{a} → {b}" for a, b in self.directed_edges()]
+        edges += [f"{a} — {b}" for a, b in self.undirected_edges()]
+        shown = edges[:8] + ([f"… {len(edges) - 8} more"] if len(edges) > 8 else [])
+        return f"Graph({self.n_variables} variables: {', '.join(shown) or 'no edges'})"
+
+
+def _check_names(names: Iterable[str], n_variables: int) -> tuple[str, ...]:
+    """Return the names as a tuple, or say what is wrong with them."""
+    if isinstance(names, str):
+        raise GraphError(f"names is the text {names!r}; pass a list with one name for each variable.")
+    result = tuple(names)
+    for i, name in enumerate(result):
+        if not isinstance(name, str):
+            raise GraphError(f"names[{i}] is {name!r}, not text; convert it with str().")
+    if len(result) != n_variables:
+        raise GraphError(f"{len(result)} names for {n_variables} variables; pass one name for each row.")
+    if len(set(result)) < len(result):
+        twice = next(name for i, name in enumerate(result) if name in result[:i])
+        raise GraphError(f"the name {twice!r} is used {result.count(twice)} times; rename all but one.")
+    return result
