@@ -1,0 +1,247 @@
+"""The layers of the network, in the order the data meets them.
+
+Letters in names are axes: B tables, M samples, D variables, C channels, P pair channels. Weights stay float32 and
+arithmetic follows the input's dtype, so one network runs in bfloat16 on a GPU and in float64 in a test.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graphbam import spd
+
+Axis = Literal["attributes", "samples"]
+
+
+class Linear(nn.Linear):
+    """x W + b, computed in the dtype of x."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        bias = None if self.bias is None else self.bias.to(x.dtype)
+        return F.linear(x, self.weight.to(x.dtype), bias)
+
+
+class Norm(nn.LayerNorm):
+    """Layer normalisation over the last axis, computed in the dtype of x."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps)
+
+
+class Residual(nn.Module):
+    """x + scale · y with one learnable scale a channel, small at first."""
+
+    def __init__(self, channels: int, start: float = 0.1):
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((channels,), start))
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x + self.scale.to(x.dtype) * y
+
+
+# ── observations: (B, M, D, C) ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Embedding(nn.Module):
+    """H = X + relu(X W₁ + b) W₂: every cell becomes C channels. Without b the network sees x, x⁺ and x⁻ alone."""
+
+    def __init__(self, channels: int, *, bias: bool):
+        super().__init__()
+        self.rise = nn.Linear(1, channels, bias=bias)
+        self.mix = Linear(channels, channels, bias=False)
+        nn.init.uniform_(self.rise.weight, -1.5, 1.5)
+        if bias:
+            nn.init.uniform_(self.rise.bias, -2, 2)  # kinks all over the range of a standardised variable
+
+    def forward(self, x_bmd: Tensor, dtype: torch.dtype) -> Tensor:
+        x_bmd1 = x_bmd[..., None]
+        rise = F.linear(x_bmd1, self.rise.weight.to(x_bmd.dtype), None)
+        if self.rise.bias is not None:
+            rise = rise + self.rise.bias.to(x_bmd.dtype)
+        return x_bmd1.to(dtype) + self.mix(rise.relu().to(dtype))
+
+
+class AxialAttention(nn.Module):
+    """x + s · A V W_o with A = softmax(Q Kᵀ / √e) along one axis of (B, M, D, C), heads of e channels.
+
+    Both axes are strided views of one product: attributes attend within a sample, (B·M, heads, D, e); for samples
+    the variables fold into the heads, (B, D·heads, M, e). Nothing is copied on the way.
+    """
+
+    def __init__(self, channels: int, heads: int, axis: Axis, *, project: bool):
+        super().__init__()
+        self.heads, self.axis, self.size = heads, axis, channels // heads
+        self.norm = Norm(channels)
+        self.qkv = nn.Parameter(torch.empty(heads, 3, self.size, channels))
+        self.out = Linear(channels, channels, bias=False) if project else None
+        self.residual = Residual(channels)
+        nn.init.uniform_(self.qkv, -(channels**-0.5), channels**-0.5)
+
+    def forward(self, x_bmdc: Tensor) -> Tensor:
+        padding = -self.size % 32 if x_bmdc.is_cuda else 0  # flash attention wants heads of 32; zeros change nothing
+        weight = F.pad(self.qkv, (0, 0, 0, padding)).to(x_bmdc.dtype)
+        qkv = F.linear(self.norm(x_bmdc), weight.flatten(0, 2))
+        qkv_bmdh3e = qkv.unflatten(-1, (self.heads, 3, self.size + padding))
+        q, k, v = (self._fold(part) for part in qkv_bmdh3e.unbind(-2))
+        y = F.scaled_dot_product_attention(q, k, v, scale=self.size**-0.5).transpose(1, 2)
+        y_bmdhe = y.reshape(*x_bmdc.shape[:-1], self.heads, self.size + padding)
+        y_bmdc = y_bmdhe[..., : self.size].flatten(-2)
+        return self.residual(x_bmdc, y_bmdc if self.out is None else self.out(y_bmdc))
+
+    def _fold(self, part_bmdhe: Tensor) -> Tensor:
+        """(B, M, D, heads, e) → (batch, heads, length, e), the attended axis as length."""
+        folded = part_bmdhe.flatten(0, 1) if self.axis == "attributes" else part_bmdhe.flatten(2, 3)
+        return folded.transpose(1, 2)
+
+
+class Dense(nn.Module):
+    """x + s · relu(norm(x) W₁) W₂, cell by cell; with `hidden` = 0 the single C×C layer x + s · relu(norm(x) W₁)."""
+
+    def __init__(self, channels: int, hidden: int):
+        super().__init__()
+        self.norm = Norm(channels)
+        self.up = Linear(channels, hidden or channels)
+        self.down = Linear(hidden, channels) if hidden else None
+        self.residual = Residual(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.up(self.norm(x)).relu()
+        return self.residual(x, y if self.down is None else self.down(y))
+
+
+class ChannelCorrelation(nn.Module):
+    """One correlation matrix a channel: project, covariance over samples, correlate. In float32 from here on.
+
+    No normalisation across channels comes before it: that would throw away what a plain covariance sees.
+    """
+
+    def __init__(self, channels: int, spd_channels: int, ridge: float):
+        super().__init__()
+        same = spd_channels == channels
+        self.project = None if same else Linear(channels, spd_channels, bias=False)
+        self.ridge = ridge
+
+    def forward(self, h_bmdc: Tensor) -> Tensor:
+        h_bmdc = h_bmdc if self.project is None else self.project(h_bmdc)
+        wide = torch.promote_types(h_bmdc.dtype, torch.float32)
+        s_bcdd = spd.covariance(h_bmdc.permute(0, 3, 1, 2).to(wide))
+        return spd.correlate(spd.correlate(s_bcdd, ridge=1e-6), ridge=self.ridge)
+
+
+# ── relations: (B, C, D, D), symmetric positive definite ──────────────────────────────────────────────────────────
+
+
+class ChannelMix(nn.Module):
+    """Blend the channels of each head with weights ≥ 0: SPD matrices form a cone, so SPD stays SPD."""
+
+    def __init__(self, channels: int, heads: int):
+        super().__init__()
+        self.heads, size = heads, channels // heads
+        self.weight = nn.Parameter(torch.rand(heads, size, size) * 2 / size)
+
+    def forward(self, s_bcdd: Tensor) -> Tensor:
+        s_bhen = s_bcdd.unflatten(1, (self.heads, -1)).flatten(3)
+        mixed = self.weight.abs().to(s_bcdd.dtype) @ s_bhen
+        return mixed.view(s_bcdd.shape)
+
+
+class BilinearAttention(nn.Module):
+    """S + s · A S Aᵀ, then correlate, with scores A = spd_softmax(K Q K) and s ≥ 0: every factor is SPD.
+
+    The residual comes before the normalisation, so the diagonal never vanishes where scores are flat.
+    """
+
+    def __init__(self, channels: int, heads: int):
+        super().__init__()
+        self.key = ChannelMix(channels, heads)
+        self.query = ChannelMix(channels, heads)
+        self.scale = nn.Parameter(torch.zeros(channels))
+
+    def forward(self, s_bcdd: Tensor) -> Tensor:
+        k_bcdd, q_bcdd = self.key(s_bcdd), self.query(s_bcdd)
+        a_bcdd = spd.spd_softmax(spd.symmetrise(k_bcdd @ q_bcdd @ k_bcdd.mT))
+        scale = F.softplus(self.scale).to(s_bcdd.dtype)[:, None, None]
+        attended = spd.symmetrise(a_bcdd @ s_bcdd @ a_bcdd.mT)
+        return spd.correlate(s_bcdd + scale * attended)
+
+
+class SPDActivation(nn.Module):
+    """w₁ S + w₂ S² + w₃ S³ elementwise on correlations, then correlate; w ≥ 0 and Σ w ≤ 1 through a softmax.
+
+    The fourth weight is spare, so that the sum can stay below one.
+    """
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([2.0, 0.0, 0.0, 0.0]).repeat(channels, 1))
+
+    def forward(self, s_bcdd: Tensor) -> Tensor:
+        w = self.weight.softmax(-1).to(s_bcdd.dtype)[:, :3, None, None].unbind(1)
+        return spd.correlate(s_bcdd * (w[0] + s_bcdd * (w[1] + s_bcdd * w[2])))
+
+
+class BilinearBlock(nn.Module):
+    """Bilinear attention followed by the SPD activation."""
+
+    def __init__(self, channels: int, heads: int):
+        super().__init__()
+        self.attention = BilinearAttention(channels, heads)
+        self.activation = SPDActivation(channels)
+
+    def forward(self, s_bcdd: Tensor) -> Tensor:
+        result: Tensor = self.activation(self.attention(s_bcdd))
+        return result
+
+
+# ── pairs: (B, D, D, P), no longer definite, no longer symmetric ──────────────────────────────────────────────────
+
+
+class CrossCovariance(nn.Module):
+    """Correlation of u(x_i) with v(x_j) for two learned readings u, v a channel: x_i against cos(x_j), say.
+
+    A covariance of one channel compares a variable with another *through the same function*; this one need not.
+    """
+
+    def __init__(self, channels: int, out_channels: int):
+        super().__init__()
+        self.left = Linear(channels, out_channels, bias=False)
+        self.right = Linear(channels, out_channels, bias=False)
+
+    def forward(self, h_bmdc: Tensor) -> Tensor:
+        u_bcmd, v_bcmd = (self._unit(read(h_bmdc)) for read in (self.left, self.right))
+        return u_bcmd.mT @ v_bcmd
+
+    @staticmethod
+    def _unit(h_bmdc: Tensor) -> Tensor:
+        wide = torch.promote_types(h_bmdc.dtype, torch.float32)
+        h_bcmd = h_bmdc.permute(0, 3, 1, 2).to(wide)
+        h_bcmd = h_bcmd - h_bcmd.mean(-2, keepdim=True)
+        return h_bcmd * (h_bcmd.square().sum(-2, keepdim=True) + 1e-6 * h_bcmd.shape[-2]).rsqrt()
+
+
+class PairBlock(nn.Module):
+    """Pairs reason through third variables: z_ij hears of all k by chains, forks and colliders.
+
+    z + s · W [Σ_k a_ik b_kj, Σ_k a_ki b_kj, Σ_k a_ik b_jk] / √D, then a dense layer. A moral pair is two parents of one
+    child: the last of the three sums finds it.
+    """
+
+    def __init__(self, channels: int, product_channels: int):
+        super().__init__()
+        self.norm = Norm(channels)
+        self.sides = Linear(channels, 6 * product_channels)
+        self.out = Linear(3 * product_channels, channels)
+        self.residual = Residual(channels)
+        self.dense = Dense(channels, 2 * channels)
+
+    def forward(self, z_bddp: Tensor, rsqrt_d: Tensor) -> Tensor:
+        sides = self.sides(self.norm(z_bddp)).permute(0, 3, 1, 2)
+        a1, b1, a2, b2, a3, b3 = sides.chunk(6, 1)
+        products = torch.cat([a1 @ b1, a2.mT @ b2, a3 @ b3.mT], 1) * rsqrt_d.to(sides.dtype)
+        mixed = self.out(products.permute(0, 2, 3, 1))
+        result: Tensor = self.dense(self.residual(z_bddp, mixed))
+        return result

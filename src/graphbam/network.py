@@ -1,0 +1,294 @@
+"""`EdgeNet`: a table (M samples × D variables) → logits of none · skeleton · moral for every pair of variables.
+
+The journey, one line a step, as in the paper's figure of the architecture:
+
+    x (M, D)  ─ embedding ─►  h (M, D, C)  ─ attention over attributes, over samples, dense ─►  h (M, D, C)
+              ─ covariance ─►  s (C, D, D)  ─ bilinear attention, SPD activation ─►  s (C, D, D)
+              ─ logarithm ─►  z (D, D, P)  ─ dense ─►  logits (D, D, 3)
+
+Three designs share it. `paper` and `ablation` are the paper's. `default` is narrower and tensor-core friendly, and its
+head sees more: resolvents beside the logarithm, the correlations from before the bilinear blocks, correlations
+between different readings of two variables, and a few blocks in which pairs reason through third variables.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graphbam import spd
+from graphbam.errors import ConfigError
+from graphbam.layers import (
+    AxialAttention,
+    BilinearBlock,
+    ChannelCorrelation,
+    CrossCovariance,
+    Dense,
+    Embedding,
+    Linear,
+    PairBlock,
+)
+
+CLASSES = ("none", "skeleton", "moral")
+"""Order of the last axis of every logit and probability array."""
+
+HEAD_POLES = (4, 5, 6, 7)
+"""Which resolvents of the logarithm the default head also sees: t ≈ 0.02, 0.14, 0.8, 4.9."""
+
+RAW_POLES = (0.01, 0.1, 1.0)
+"""Ridges at which the default head sees the inverse of the correlations from before the bilinear blocks."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EdgeNetConfig:
+    """Sizes and switches of an `EdgeNet`; the defaults are the design `default`."""
+
+    channels: int = 64
+    """Parallel copies C of the data matrix."""
+    heads: int = 2
+    """Heads of the observational attention; must divide `channels`."""
+    attribute_layers: int = 5
+    """Attention layers between attributes."""
+    sample_layers: int = 5
+    """Attention layers between samples."""
+    dense_layers: int = 5
+    """Dense layers on the observations."""
+    dense_hidden: int = 128
+    """Hidden width of those; 0 is the paper's single C×C layer."""
+    attention_output: bool = True
+    """Whether attention ends in an output projection (the paper's does not)."""
+    embedding_bias: bool = True
+    """Whether the embedding's inner layer has a bias (the paper's has not)."""
+    spd_channels: int = 32
+    """Covariance matrices a table."""
+    spd_heads: int = 4
+    """Heads of the bilinear attention; must divide `spd_channels`."""
+    bilinear_layers: int = 4
+    """Bilinear attention layers, each with its activation."""
+    ridge: float = 1e-3
+    """Added to the diagonal of every correlation matrix before the bilinear blocks."""
+    matrix_log: bool = True
+    """Whether the logarithm leads out of the SPD cone (the ablation leaves it out)."""
+    pair_layers: int = 5
+    """Blocks that reason over triples of variables; 0 is the paper's head."""
+    pair_channels: int = 64
+    """Width of the head."""
+    product_channels: int = 16
+    """Products of each kind in a pair block."""
+
+    def __post_init__(self) -> None:
+        for name in ("channels", "heads", "spd_channels", "spd_heads", "pair_channels", "product_channels"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)}, but it must be at least 1")
+        for whole, part in (("channels", "heads"), ("spd_channels", "spd_heads")):
+            size, parts = getattr(self, whole), getattr(self, part)
+            if size % parts:
+                raise ConfigError(f"{part}={parts} does not divide {whole}={size}; try {whole}={size - size % parts}")
+        for name in ("attribute_layers", "sample_layers", "dense_layers", "dense_hidden", "bilinear_layers", "ridge"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name}={getattr(self, name)}, but it cannot be negative")
+
+    @classmethod
+    def paper(cls, **changes: Any) -> EdgeNetConfig:
+        """The paper's network: C = c = 100, five heads, ten layers of each kind, log and dense layers as head."""
+        sizes = {"channels": 100, "heads": 5, "attribute_layers": 10, "sample_layers": 10, "dense_layers": 10}
+        spd_part = {"spd_channels": 100, "spd_heads": 5, "bilinear_layers": 10, "pair_channels": 100, "pair_layers": 0}
+        plain = {"dense_hidden": 0, "attention_output": False, "embedding_bias": False}
+        return cls(**(sizes | spd_part | plain | changes))
+
+    @classmethod
+    def ablation(cls, **changes: Any) -> EdgeNetConfig:
+        """The paper's ablation network: two layers of each observational kind, four bilinear."""
+        layers = {"attribute_layers": 2, "sample_layers": 2, "dense_layers": 2, "bilinear_layers": 4}
+        return cls.paper(**(layers | changes))
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> EdgeNetConfig:
+        """Inverse of `dataclasses.asdict`; unknown names are refused."""
+        unknown = sorted(set(values) - {field.name for field in dataclasses.fields(cls)})
+        if unknown:
+            raise ConfigError(f"network config has unknown fields {', '.join(unknown)}; use a newer graphbam")
+        return cls(**values)
+
+
+DESIGNS = {"default": EdgeNetConfig, "paper": EdgeNetConfig.paper, "ablation": EdgeNetConfig.ablation}
+"""Named network designs."""
+
+ABLATIONS = {
+    "full": {},
+    "no bilinear": {"bilinear_layers": 0},
+    "no bilinear, no log": {"bilinear_layers": 0, "matrix_log": False},
+    "no observational attention": {"attribute_layers": 0, "sample_layers": 0},
+    "no observational attention, no dense": {"attribute_layers": 0, "sample_layers": 0, "dense_layers": 0},
+}
+"""The rows of the paper's ablation table, as changes to `EdgeNetConfig.ablation`."""
+
+
+class EdgeNet(nn.Module):
+    """Three-class edge logits of whole tables, for any M ≥ 2 and D ≥ 2.
+
+    Examples
+    --------
+    >>> net = EdgeNet(EdgeNetConfig(attribute_layers=1, sample_layers=1, dense_layers=1))
+    >>> net(torch.randn(4, 50, 6)).shape
+    torch.Size([4, 6, 6, 3])
+    """
+
+    def __init__(self, config: EdgeNetConfig | None = None):
+        super().__init__()
+        self.config = config = config or EdgeNetConfig()
+        self.mixed_precision = True  # on a GPU, observations travel in bfloat16
+        self.embedding = Embedding(config.channels, bias=config.embedding_bias)
+        self.observation = observation_layers(config)
+        self.correlation = ChannelCorrelation(config.channels, config.spd_channels, config.ridge)
+        self.bilinear = nn.ModuleList(
+            BilinearBlock(config.spd_channels, config.spd_heads) for _ in range(config.bilinear_layers)
+        )
+        self.head = PairHead(config) if config.pair_layers else LogHead(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tables (..., M, D), standardised or not → logits (..., D, D, 3), symmetric in the two variables."""
+        x_bmd = standardise(x.reshape(-1, *x.shape[-2:]))
+        h_bmdc = self.embedding(x_bmd, self._observation_dtype(x_bmd))
+        for layer in self.observation:
+            h_bmdc = layer(h_bmdc)
+        raw_bcdd = s_bcdd = self.correlation(h_bmdc)
+        for block in self.bilinear:
+            s_bcdd = block(s_bcdd)
+        logits_bdd3 = self.head(h_bmdc, raw_bcdd, s_bcdd)
+        logits_bdd3 = (logits_bdd3 + logits_bdd3.transpose(-3, -2)) / 2
+        return logits_bdd3.view(*x.shape[:-2], *logits_bdd3.shape[1:])
+
+    def _observation_dtype(self, x_bmd: Tensor) -> torch.dtype:
+        half = self.mixed_precision and x_bmd.is_cuda and x_bmd.dtype == torch.float32
+        return torch.bfloat16 if half else x_bmd.dtype
+
+    def compile_blocks(self) -> EdgeNet:
+        """Compile every block in place with free shapes: one compilation serves all blocks of a kind and all tables."""
+        parts = [self.embedding, *self.observation, self.correlation, *self.bilinear, *self.head.compilable()]
+        for part in parts:
+            part.compile(dynamic=True)
+        return self
+
+
+def standardise(x_bmd: Tensor, limit: float = 5.0) -> Tensor:
+    """Centre, scale to unit variance and clip each column; constant columns become zero, huge ones do not overflow."""
+    x_bmd = x_bmd - x_bmd.mean(-2, keepdim=True)
+    tiny = torch.finfo(x_bmd.dtype).tiny
+    x_bmd = x_bmd / x_bmd.abs().amax(-2, keepdim=True).clamp_min(tiny)
+    scale = x_bmd.square().mean(-2, keepdim=True).clamp_min(1e-12).rsqrt()
+    return (x_bmd * scale).clamp(-limit, limit)
+
+
+def observation_layers(config: EdgeNetConfig) -> nn.ModuleList:
+    """Attribute attention, sample attention and dense layers in turn, each kind as often as the config says."""
+    layers: list[nn.Module] = []
+    for depth in range(max(config.attribute_layers, config.sample_layers, config.dense_layers)):
+        sizes = (config.channels, config.heads)
+        if depth < config.attribute_layers:
+            layers.append(AxialAttention(*sizes, "attributes", project=config.attention_output))
+        if depth < config.sample_layers:
+            layers.append(AxialAttention(*sizes, "samples", project=config.attention_output))
+        if depth < config.dense_layers:
+            layers.append(Dense(config.channels, config.dense_hidden))
+    return nn.ModuleList(layers)
+
+
+def table_features(n_samples: int, n_variables: int, like: Tensor) -> Tensor:
+    """How much evidence there is, (2,): log M and log D, squashed so that they stay bounded far outside training."""
+    squashed = (math.tanh((math.log(n_samples) - 5.5) / 1.5), math.tanh((math.log(n_variables) - 3.5) / 1.2))
+    return torch.stack([like.new_full((), value) for value in squashed])
+
+
+def class_layer(width: int) -> Linear:
+    """Last layer: starts at no edge for every pair, odds e² to one."""
+    layer = Linear(width, len(CLASSES))
+    nn.init.zeros_(layer.weight)
+    with torch.no_grad():
+        layer.bias.copy_(torch.tensor([2.0, 0.0, 0.0]))
+    return layer
+
+
+class LogHead(nn.Module):
+    """The paper's head: matrix logarithm, dense over channels, three classes; it also knows M and D."""
+
+    def __init__(self, config: EdgeNetConfig):
+        super().__init__()
+        self.matrix_log = config.matrix_log
+        self.read = Linear(config.spd_channels, config.pair_channels)
+        self.size = Linear(2, config.pair_channels, bias=False)
+        self.classes = class_layer(config.pair_channels)
+
+    def forward(self, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor) -> Tensor:
+        z_bcdd = spd.logm(s_bcdd) if self.matrix_log else s_bcdd
+        size = self.size(table_features(h_bmdc.shape[1], h_bmdc.shape[2], z_bcdd))
+        result: Tensor = self.classes((self.read(z_bcdd.movedim(1, -1)) + size).relu())
+        return result
+
+    def compilable(self) -> list[nn.Module]:
+        """Blocks worth compiling."""
+        return []
+
+
+class PairHead(nn.Module):
+    """Everything known of a pair, mixed to P channels, then pair blocks, then three classes."""
+
+    def __init__(self, config: EdgeNetConfig):
+        super().__init__()
+        self.matrix_log = config.matrix_log
+        c = config.spd_channels
+        self.cross = CrossCovariance(config.channels, c)
+        self.features = PairFeatures(c, config.pair_channels, matrix_log=config.matrix_log)
+        self.blocks = nn.ModuleList(
+            PairBlock(config.pair_channels, config.product_channels) for _ in range(config.pair_layers)
+        )
+        self.classes = class_layer(config.pair_channels)
+
+    def forward(self, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor) -> Tensor:
+        n_samples, n_variables = h_bmdc.shape[1:3]
+        cross_bcdd = self.cross(h_bmdc)
+        raw_rbcdd = spd.resolvents(raw_bcdd, raw_bcdd.new_tensor(RAW_POLES))
+        log_rbcdd = spd.resolvents(s_bcdd, spd.log_poles()[0].to(s_bcdd)) if self.matrix_log else s_bcdd[None]
+        evidence = table_features(n_samples, n_variables, s_bcdd)
+        sqrt_m = s_bcdd.new_full((), n_samples**0.5)
+        z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, log_rbcdd, evidence, sqrt_m).to(h_bmdc.dtype)
+        rsqrt_d = s_bcdd.new_full((), n_variables**-0.5)
+        for block in self.blocks:
+            z_bddp = block(z_bddp, rsqrt_d)
+        result: Tensor = self.classes(z_bddp.to(s_bcdd.dtype))
+        return result
+
+    def compilable(self) -> list[nn.Module]:
+        """Blocks worth compiling."""
+        return [self.cross, self.features, *self.blocks]
+
+
+class PairFeatures(nn.Module):
+    """Concatenate what is known of each pair and mix it to P channels.
+
+    Correlations r come twice: as they are, and as asinh(√M r), the size of r against its standard error.
+    """
+
+    def __init__(self, spd_channels: int, pair_channels: int, *, matrix_log: bool):
+        super().__init__()
+        self.matrix_log = matrix_log
+        n_raw = 2 * (2 + len(RAW_POLES))  # correlations, cross correlations, inverses; each twice
+        n_log = 1 + len(HEAD_POLES) if matrix_log else 1
+        self.mix = Linear((n_raw + n_log) * spd_channels, pair_channels)
+        self.size = Linear(2, pair_channels, bias=False)
+
+    def forward(
+        self, raw_bcdd: Tensor, raw_rbcdd: Tensor, cross_bcdd: Tensor, log_rbcdd: Tensor, evidence: Tensor, sqrt_m: Tensor
+    ) -> Tensor:
+        plain = [raw_bcdd, cross_bcdd, *spd.correlate(raw_rbcdd).unbind(0)]
+        significance = [(sqrt_m * r).asinh() / 3 for r in plain]
+        last = log_rbcdd[:1].unbind(0)
+        if self.matrix_log:
+            last = (spd.log_from_resolvents(log_rbcdd) / 3, *(spd.correlate(log_rbcdd[j]) for j in HEAD_POLES))
+        z_bfdd = torch.cat([*plain, *significance, *last], 1)
+        result: Tensor = self.mix(z_bfdd.movedim(1, -1)) + self.size(evidence)
+        return result
