@@ -1,0 +1,294 @@
+"""Meek's rules, against loops over their patterns and against enumeration of all DAGs."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphbam import meek
+from graphbam.errors import GraphError, KnowledgeError
+from graphbam.graph import consistent_extension, dag_to_cpdag, is_dag, skeleton, undirected_part, v_structures
+from graphbam.meek import apply_knowledge, close_under_meek, rule_1, rule_2, rule_3, rule_4
+from test_graph import (
+    acyclic,
+    all_dags,
+    all_pdags,
+    dags,
+    loop_v_structures,
+    markov_classes,
+    random_dag,
+    union,
+)
+
+law = settings(max_examples=40, deadline=None, database=None)
+
+# 0 — 2 is the chord of the square 0 — 1 — 2 — 3 — 0; from 3 → 2 follows 2 → 1 (R1), then 0 → 1 (R4 only).
+KITE = skeleton([[0, 1, 1, 1], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
+
+
+# ── rule by rule ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def arrow(adj, i, j):
+    return adj[i, j] and not adj[j, i]
+
+
+def link(adj, i, j):
+    return adj[i, j] and adj[j, i]
+
+
+def apart(adj, i, j):
+    return not adj[i, j] and not adj[j, i]
+
+
+PATTERNS = {
+    rule_1: (3, lambda g, b, c, a: arrow(g, a, b) and link(g, b, c) and apart(g, a, c)),
+    rule_2: (3, lambda g, a, c, b: arrow(g, a, b) and arrow(g, b, c) and link(g, a, c)),
+    rule_3: (
+        4,
+        lambda g, a, b, c, d: (
+            all(link(g, a, k) for k in (b, c, d)) and arrow(g, c, b) and arrow(g, d, b) and apart(g, c, d)
+        ),
+    ),
+    rule_4: (
+        4,
+        lambda g, a, b, c, d: (
+            all(link(g, a, k) for k in (b, c, d)) and arrow(g, d, c) and arrow(g, c, b) and apart(g, d, b)
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", PATTERNS)
+def test_a_rule_fires_exactly_on_its_pattern(rule):
+    """Over all 4096 graphs of four variables; a pattern's first two variables are the arrow it forces."""
+    size, pattern = PATTERNS[rule]
+    fired = 0
+    for adj in all_pdags(4):
+        expected = {nodes[:2] for nodes in itertools.permutations(range(4), size) if pattern(adj, *nodes)}
+        found = {(int(i), int(j)) for i, j in np.argwhere(rule(adj))}
+        assert found == expected, adj
+        fired += bool(found)
+    assert fired
+
+
+@pytest.mark.parametrize("rule", PATTERNS)
+def test_a_rule_sees_patterns_inside_larger_graphs(rule):
+    size, pattern = PATTERNS[rule]
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        adj = np.triu(rng.random((7, 7)) < 0.6, 1) | np.tril(rng.random((7, 7)) < 0.5, -1)
+        expected = {nodes[:2] for nodes in itertools.permutations(range(7), size) if pattern(adj, *nodes)}
+        assert {(int(i), int(j)) for i, j in np.argwhere(rule(adj))} == expected
+
+
+# ── to the fixed point ────────────────────────────────────────────────────────────────────────────────────
+
+
+def pattern_of(dag):
+    """Skeleton with only the v-structures directed."""
+    adj = (dag | dag.T).copy()
+    for a, c, b in v_structures(dag):
+        adj[c, a] = adj[c, b] = 0
+    return adj
+
+
+def test_skeleton_and_v_structures_close_to_every_small_cpdag():
+    for members in markov_classes(4):
+        np.testing.assert_array_equal(close_under_meek(pattern_of(members[0])), union(members))
+
+
+@law
+@given(dags(max_degree=12))
+def test_closing_and_labelling_agree_on_large_graphs(dag):
+    """Two unrelated algorithms: rules to the fixed point, and labels in topological order."""
+    np.testing.assert_array_equal(close_under_meek(pattern_of(dag)), dag_to_cpdag(dag))
+
+
+def test_closing_twice_changes_nothing():
+    for adj in all_pdags(3):
+        try:
+            closed = close_under_meek(adj)
+        except GraphError:
+            continue
+        np.testing.assert_array_equal(close_under_meek(closed), closed)
+
+
+def test_closing_leaves_its_argument_alone():
+    adj = np.array([[0, 1, 0], [0, 0, 1], [0, 1, 0]])
+    before = adj.copy()
+    close_under_meek(adj)
+    np.testing.assert_array_equal(adj, before)
+
+
+def test_arrows_that_force_both_directions_are_named():
+    """In 0 → 1 — 2 ← 3, R1 forces 1 → 2 and 2 → 1."""
+    adj = [[0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 1, 0]]
+    with pytest.raises(GraphError, match="force both 1 → 2 and 2 → 1"):
+        close_under_meek(adj)
+
+
+# ── background knowledge ──────────────────────────────────────────────────────────────────────────────────
+
+
+def agrees(dag, required, forbidden):
+    return all(dag[i, j] for i, j in required) and not any(dag[i, j] for i, j in forbidden)
+
+
+def check_against_enumeration(members, required=(), forbidden=()):
+    """An edge is directed exactly if all members that agree with the knowledge agree on it."""
+    agreeing = [dag for dag in members if agrees(dag, required, forbidden)]
+    if agreeing:
+        result = apply_knowledge(union(members), required, forbidden)
+        np.testing.assert_array_equal(result, union(agreeing))
+    else:
+        with pytest.raises(KnowledgeError):
+            apply_knowledge(union(members), required, forbidden)
+    return bool(agreeing)
+
+
+def test_one_piece_of_knowledge_on_every_cpdag_of_four_variables():
+    outcomes = set()
+    for members in markov_classes(4):
+        for pair in itertools.permutations(range(4), 2):
+            outcomes.add(("required", check_against_enumeration(members, required=[pair])))
+            outcomes.add(("forbidden", check_against_enumeration(members, forbidden=[pair])))
+    assert len(outcomes) == 4  # both kinds were accepted and refused
+
+
+def test_several_pieces_on_cpdags_of_four_variables():
+    rng = np.random.default_rng(0)
+    pairs = list(itertools.permutations(range(4), 2))
+    for members in markov_classes(4):
+        edges = [tuple(map(int, edge)) for edge in np.argwhere(union(members))]
+        for _ in range(4):
+            required = [edges[k] for k in rng.integers(len(edges), size=min(len(edges), 2))]
+            forbidden = [pairs[k] for k in rng.integers(12, size=rng.integers(3))]
+            check_against_enumeration(members, required, forbidden)
+
+
+def equivalent_dags(dag):
+    """All orientations of the skeleton without cycle and with the v-structures of `dag`."""
+    edges = np.argwhere(np.triu(dag | dag.T))
+    wanted, found = loop_v_structures(dag), []
+    for flips in itertools.product([False, True], repeat=len(edges)):
+        other = np.zeros_like(dag)
+        for (i, j), flip in zip(edges, flips, strict=True):
+            other[(j, i) if flip else (i, j)] = 1
+        if loop_v_structures(other) == wanted and acyclic(other):
+            found.append(other)
+    return found
+
+
+def test_skeleton_and_v_structures_decide_equivalence():
+    """The enumeration used for five variables finds the classes that d-separation finds for four."""
+    class_of = {dag.tobytes(): k for k, members in enumerate(markov_classes(4)) for dag in members}
+    for dag in all_dags(4)[::11]:
+        members = markov_classes(4)[class_of[dag.tobytes()]]
+        assert {d.tobytes() for d in equivalent_dags(dag)} == {d.tobytes() for d in members}
+
+
+def five_variable_classes():
+    """Eight-edge chordal classes and random ones: large classes, in which rules chain."""
+    chordal = np.triu(np.ones((5, 5), dtype=np.int8), 1)
+    chordal[0, 4] = chordal[1, 4] = 0
+    yield equivalent_dags(chordal)
+    rng = np.random.default_rng(1)
+    for _ in range(12):
+        yield equivalent_dags(random_dag(rng, 5, 3))
+
+
+def test_knowledge_on_five_variables():
+    rng = np.random.default_rng(2)
+    for members in five_variable_classes():
+        for _ in range(25):
+            truth = members[rng.integers(len(members))]
+            edges = [tuple(map(int, edge)) for edge in np.argwhere(truth)]
+            if not edges:
+                continue
+            chosen = [edges[k] for k in rng.permutation(len(edges))[: rng.integers(1, 4)]]
+            assert check_against_enumeration(members, required=chosen)
+            assert check_against_enumeration(members, chosen[:1], forbidden=[(j, i) for i, j in chosen[1:]])
+
+
+def test_rule_4_is_needed_for_knowledge(monkeypatch):
+    """On the kite R1–R3 leave 0 — 1 undirected although both extensions direct it."""
+    members = [dag for dag in all_dags(4) if (dag | dag.T == KITE).all() and not loop_v_structures(dag)]
+    check_against_enumeration(members, required=[(3, 2)])
+    assert apply_knowledge(KITE, required=[(3, 2)])[1, 0] == 0
+    monkeypatch.setattr(meek, "RULES", meek.RULES[:3])
+    assert apply_knowledge(KITE, required=[(3, 2)])[1, 0] == 1
+
+
+@law
+@given(dags(max_d=60, max_degree=6), st.randoms(use_true_random=False))
+def test_true_knowledge_keeps_the_truth_possible(dag, random):
+    cpdag = dag_to_cpdag(dag)
+    edges = [tuple(map(int, edge)) for edge in np.argwhere(dag)]
+    known = random.sample(edges, len(edges) // 4)
+    result = apply_knowledge(cpdag, known[::2], [(j, i) for i, j in known[1::2]])
+    assert not (dag & ~result).any()
+    assert not (result & ~cpdag).any()
+    assert all(not result[j, i] for i, j in known)
+    np.testing.assert_array_equal(apply_knowledge(result), result)
+    np.testing.assert_array_equal(apply_knowledge(cpdag, required=edges), dag)
+    for i, j in np.argwhere(undirected_part(result))[:6]:  # complete: each direction is still possible
+        extension = consistent_extension(apply_knowledge(result, required=[(i, j)]))
+        assert is_dag(extension)
+        assert extension[i, j]
+        np.testing.assert_array_equal(dag_to_cpdag(extension), cpdag)
+
+
+# ── refusals name the culprit ─────────────────────────────────────────────────────────────────────────────
+
+COLLIDER = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+CHAIN = skeleton([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+TRIANGLE = skeleton([[0, 1, 1], [0, 0, 1], [0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("cpdag", "required", "forbidden", "message"),
+    [
+        (COLLIDER, [(2, 0)], [], "required 2 → 0: the opposite arrow already follows from the given graph"),
+        (COLLIDER, [], [(0, 2)], "forbidden 0 → 2: that arrow already follows from the given graph"),
+        (COLLIDER, [(0, 1)], [], "required 0 → 1: the graph has no edge there"),
+        (CHAIN, [(0, 1), (1, 0)], [], r"required 1 → 0: .* other knowledge \(required 0 → 1\)"),
+        (CHAIN, [(0, 1)], [(0, 1)], r"forbidden 0 → 1: that arrow .* \(required 0 → 1\)"),
+        (CHAIN, [], [(0, 1), (1, 0)], r"forbidden 1 → 0: that arrow .* \(forbidden 0 → 1\)"),
+        (CHAIN, [(0, 1), (2, 1)], [], r"required 2 → 1: .* \(required 0 → 1\)"),  # a new v-structure
+        (TRIANGLE, [(0, 1), (1, 2), (2, 0)], [], r"required 2 → 0: .* \(required 0 → 1, required 1 → 2\)"),
+        (CHAIN, [(0, 3)], [], r"required \(0, 3\) is not a pair of variables; .* from 0 to 2"),
+        (CHAIN, [], [(1, 1)], r"forbidden \(1, 1\) is not a pair of variables"),
+        (CHAIN, [(-1, 0)], [], r"required \(-1, 0\) is not a pair of variables"),
+        (CHAIN, [(0, 1, 2)], [], r"required \(0, 1, 2\) is not a pair of variables"),
+    ],
+)
+def test_contradictions_name_the_culprit(cpdag, required, forbidden, message):
+    with pytest.raises(KnowledgeError, match=message):
+        apply_knowledge(cpdag, required, forbidden)
+
+
+def test_messages_use_names():
+    with pytest.raises(KnowledgeError, match="required wet → rain"):
+        apply_knowledge(COLLIDER, required=[(2, 0)], names=["rain", "sprinkler", "wet"])
+    with pytest.raises(KnowledgeError, match="2 names for 3 variables"):
+        apply_knowledge(COLLIDER, names=["rain", "sprinkler"])
+
+
+def test_forbidding_what_is_not_there_says_nothing():
+    np.testing.assert_array_equal(apply_knowledge(COLLIDER, forbidden=[(0, 1), (1, 0), (2, 0)]), COLLIDER)
+
+
+def test_knowledge_needs_a_graph_that_stands_for_something():
+    with pytest.raises(GraphError, match="No DAG extends"):
+        apply_knowledge([[0, 1, 0], [0, 0, 1], [1, 0, 0]], required=[(0, 1)])
+
+
+def test_knowledge_leaves_its_argument_alone():
+    cpdag = CHAIN.copy()
+    apply_knowledge(cpdag, required=[(0, 1)])
+    np.testing.assert_array_equal(cpdag, CHAIN)
