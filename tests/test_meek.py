@@ -198,7 +198,7 @@ def five_variable_classes():
     chordal[0, 4] = chordal[1, 4] = 0
     yield equivalent_dags(chordal)
     rng = np.random.default_rng(1)
-    for _ in range(12):
+    for _ in range(30):
         yield equivalent_dags(random_dag(rng, 5, 3))
 
 
