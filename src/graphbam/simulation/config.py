@@ -1,0 +1,334 @@
+"""What a simulated world may look like, as one frozen dataclass with named presets.
+
+Every choice that differs from table to table is a dictionary ``{name: weight}`` or a range; a fixed choice is
+a dictionary with one entry. ``SimulationConfig.preset("paper")`` holds the paper's values as its authors ran
+them, ``"literal"`` the formulas as printed, ``"broad"`` the wide mixture that a network for real tables needs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphbam.errors import ConfigError
+from graphbam.simulation.dag import GRAPHS
+from graphbam.simulation.mechanisms import CHEBYSHEV_VARIANTS, MECHANISMS
+from graphbam.simulation.noise import NOISES
+
+MIXINGS = ("unit", "literal")
+"""``unit``: x = ρ·noise + (1−ρ)·signal, both of unit variance. ``literal``: x = signal + noise as they come."""
+
+CLIPS = ("hard", "soft")
+"""What happens beyond ±5 standard deviations: cut, or bent towards ±6 with tanh."""
+
+UNSEEN = ("postnonlinear", "sigmoid", "tree")
+"""Mechanisms kept out of every preset, so that they can serve as the unseen test."""
+
+_SHARES = (
+    "per_node_mechanisms",
+    "per_node_noises",
+    "discrete",
+    "skewed",
+    "rounded",
+    "measurement_noise",
+    "autocorrelated",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationConfig:
+    """A distribution over simulated worlds. The defaults are the ``paper`` preset.
+
+    Examples
+    --------
+    >>> config = SimulationConfig.preset("paper")
+    >>> config.mechanisms, config.noise_share
+    ({'chebyshev': 1.0}, (0.1, 0.4))
+    >>> config.narrow(mechanism="sine", degree=3).degrees
+    {3.0: 1.0}
+    >>> SimulationConfig.from_dict(config.to_dict()) == config
+    True
+    """
+
+    mechanisms: Mapping[str, float] = field(default_factory=lambda: {"chebyshev": 1.0})
+    """Weight of each mechanism, one draw a table."""
+    per_node_mechanisms: float = 0.0
+    """Share of tables in which every node draws its own mechanism instead."""
+    chebyshev: str = "paper"
+    """Variant of the `chebyshev` mechanism: ``paper`` (authors' code), ``literal`` (formula) or ``broad``."""
+    denominator_floor: float = 0.25
+    """Literal Chebyshev only: α's signed denominator is kept at least this share of Σ|α̃| away from zero,
+    which bounds every |α| by its inverse."""
+    graphs: Mapping[str, float] = field(default_factory=lambda: {"erdos-renyi": 1.0})
+    """Weight of each kind of graph, one draw a table."""
+    degrees: Mapping[float, float] = field(
+        default_factory=lambda: {q: 1.0 for q in (1.0, 2.0, 3.0, 4.0, 5.0)}
+    )
+    """Weight of each expected degree q (parents plus children of a node)."""
+    degree_share: float = 1 / 3
+    """Degrees above ⌊degree_share · n_variables⌋ are left out (the smallest one always stays)."""
+    max_density: float = 0.8
+    """The expected degree is cut at max_density · (n_variables − 1)."""
+    max_parents: int | None = None
+    """Most parents of one node; the surplus is dropped at random. None: no limit."""
+    noises: Mapping[str, float] = field(default_factory=lambda: {"mixture": 1.0})
+    """Weight of each noise family, one draw a table."""
+    per_node_noises: float = 0.0
+    """Share of tables in which every node draws its own noise family instead."""
+    mixing: str = "unit"
+    """How signal and noise join, see `MIXINGS`."""
+    noise_share: tuple[float, float] = (0.1, 0.4)
+    """Range of ρ in x = ρ·noise + (1−ρ)·signal."""
+    noise_share_pooled: bool = False
+    """If true the ρ of a table's nodes resemble one another, more in some tables than in others."""
+    clip: str = "soft"
+    """What happens to a variable beyond ±5 before its children see it, see `CLIPS`."""
+    discrete: float = 0.0
+    """Share of tables with variables cut into 2 to 6 levels *before* their children see them."""
+    skewed: float = 0.0
+    """Share of tables with monotone transforms (exponential, signed powers) of some finished columns."""
+    rounded: float = 0.0
+    """Share of tables with some finished columns rounded coarsely."""
+    measurement_noise: float = 0.0
+    """Share of tables with weak extra noise on the finished columns."""
+    autocorrelated: float = 0.0
+    """Share of tables whose noise follows an AR(1) process along the rows."""
+    robust: bool = False
+    """Winsorise heavy tails of the finished columns at robust limits before the last z-score."""
+
+    def __post_init__(self) -> None:
+        _check_weights("mechanisms", self.mechanisms, MECHANISMS)
+        _check_weights("graphs", self.graphs, GRAPHS)
+        _check_weights("noises", self.noises, NOISES)
+        object.__setattr__(self, "degrees", _degree_weights(self.degrees))
+        object.__setattr__(self, "noise_share", _noise_range(self.noise_share))
+        for name in ("mechanisms", "graphs", "noises"):
+            object.__setattr__(self, name, {k: float(v) for k, v in getattr(self, name).items()})
+        _check_choice("chebyshev", self.chebyshev, CHEBYSHEV_VARIANTS)
+        _check_choice("mixing", self.mixing, MIXINGS)
+        _check_choice("clip", self.clip, CLIPS)
+        for name in _SHARES:
+            _check_between(name, getattr(self, name), 0.0, 1.0)
+        _check_between("denominator_floor", self.denominator_floor, 1e-3, 1.0)
+        _check_between("degree_share", self.degree_share, 1e-3, 1.0)
+        _check_between("max_density", self.max_density, 1e-3, 1.0)
+        if self.max_parents is not None and self.max_parents < 1:
+            raise ConfigError(
+                f"max_parents={self.max_parents} leaves no edge; use at least 1, or None for no limit"
+            )
+
+    @classmethod
+    def preset(cls, name: str) -> SimulationConfig:
+        """The named preset: ``paper``, ``literal`` or ``broad``."""
+        _check_choice("preset", name, PRESETS)
+        return PRESETS[name]
+
+    @classmethod
+    def paper(cls) -> SimulationConfig:
+        """The paper's training data, as its authors' code makes them."""
+        return PRESETS["paper"]
+
+    @classmethod
+    def broad(cls) -> SimulationConfig:
+        """A wide mixture of worlds; the families of `UNSEEN` are not in it."""
+        return PRESETS["broad"]
+
+    def narrow(
+        self,
+        *,
+        mechanism: str | None = None,
+        graph: str | None = None,
+        degree: float | None = None,
+        noise: str | None = None,
+        noise_share: tuple[float, float] | None = None,
+    ) -> SimulationConfig:
+        """The same distribution with some choices fixed.
+
+        Parameters
+        ----------
+        mechanism, graph, noise : str, optional
+            The only mechanism, kind of graph, noise family.
+        degree : float, optional
+            The only expected degree; it is then taken as it is, without the limits for drawn degrees.
+        noise_share : pair of float, optional
+            Another range for ρ, drawn for each node on its own.
+
+        Returns
+        -------
+        SimulationConfig
+
+        Examples
+        --------
+        >>> cell = SimulationConfig.broad().narrow(mechanism="tree", noise_share=(0.1, 0.4))
+        >>> cell.mechanisms, cell.noise_share_pooled
+        ({'tree': 1.0}, False)
+        """
+        changes: dict[str, Any] = {}
+        if mechanism is not None:
+            changes |= {"mechanisms": {mechanism: 1.0}, "per_node_mechanisms": 0.0}
+        if graph is not None:
+            changes |= {"graphs": {graph: 1.0}}
+        if degree is not None:
+            changes |= {"degrees": {degree: 1.0}, "degree_share": 1.0, "max_density": 1.0}
+        if noise is not None:
+            changes |= {"noises": {noise: 1.0}, "per_node_noises": 0.0}
+        if noise_share is not None:
+            changes |= {"noise_share": noise_share, "noise_share_pooled": False}
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values only, ready for JSON; `from_dict` reads them back."""
+        values = dataclasses.asdict(self)
+        values["degrees"] = {str(degree): weight for degree, weight in self.degrees.items()}
+        values["noise_share"] = list(self.noise_share)
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> SimulationConfig:
+        """The config stored by `to_dict`; unknown keys are refused.
+
+        Examples
+        --------
+        >>> SimulationConfig.from_dict({"mechanism": "sine"})
+        Traceback (most recent call last):
+        graphbam.errors.ConfigError: SimulationConfig has no field 'mechanism'; did you mean 'mechanisms'?
+        """
+        _check_fields(cls, values)
+        return cls(**values)
+
+
+def _check_fields(cls: type[SimulationConfig], values: Mapping[str, Any]) -> None:
+    import difflib
+
+    allowed = [f.name for f in dataclasses.fields(cls)]
+    for key in values:
+        if key not in allowed:
+            close = difflib.get_close_matches(key, allowed, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(allowed)}"
+            raise ConfigError(f"{cls.__name__} has no field {key!r}; {hint}")
+
+
+def _check_choice(name: str, value: object, allowed: Iterable[str]) -> None:
+    choices = sorted(allowed)
+    if value not in choices:
+        raise ConfigError(f"{name}={value!r} is unknown; choose from {', '.join(choices)}")
+
+
+def _check_weights(name: str, weights: Mapping[str, float], allowed: Iterable[str]) -> None:
+    if not isinstance(weights, Mapping) or not weights:
+        raise ConfigError(f"{name}={weights!r} names nothing to draw from; pass {{name: weight}}")
+    for choice, weight in weights.items():
+        _check_choice(name.removesuffix("s"), choice, allowed)
+        _check_weight(name, choice, weight)
+    if not sum(weights.values()) > 0:
+        raise ConfigError(f"the weights of {name} are all zero; give at least one a positive weight")
+
+
+def _check_weight(name: str, choice: object, weight: object) -> None:
+    if not isinstance(weight, int | float) or not 0 <= weight < float("inf"):
+        raise ConfigError(
+            f"{name}: the weight of {choice!r} is {weight!r}; use a finite number of at least 0"
+        )
+
+
+def _degree_weights(degrees: Mapping[float, float]) -> dict[float, float]:
+    if not isinstance(degrees, Mapping) or not degrees:
+        raise ConfigError(f"degrees={degrees!r} names nothing to draw from; pass {{degree: weight}}")
+    weights: dict[float, float] = {}
+    for key, weight in degrees.items():
+        try:
+            degree = float(key)
+        except (TypeError, ValueError):
+            raise ConfigError(
+                f"degree={key!r} is not a number; use the mean number of neighbours, such as 3"
+            ) from None
+        if not 0 < degree < float("inf"):
+            raise ConfigError(
+                f"degree={key} must be positive: it is the mean number of neighbours of a variable"
+            )
+        _check_weight("degrees", key, weight)
+        weights[degree] = float(weight)
+    if not sum(weights.values()) > 0:
+        raise ConfigError("the weights of degrees are all zero; give at least one a positive weight")
+    return weights
+
+
+def _noise_range(noise_share: Iterable[float]) -> tuple[float, float]:
+    bounds = tuple(float(value) for value in noise_share)
+    if len(bounds) != 2 or not 0.0 <= bounds[0] <= bounds[1] <= 1.0:
+        raise ConfigError(
+            f"noise_share={bounds} is no range within [0, 1]; pass (low, high), such as (0.1, 0.4)"
+        )
+    return bounds[0], bounds[1]
+
+
+def _check_between(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise ConfigError(f"{name}={value} is outside [{low:g}, {high:g}]")
+
+
+PRESETS: dict[str, SimulationConfig] = {
+    "paper": SimulationConfig(),
+    "literal": SimulationConfig(chebyshev="literal", mixing="literal", clip="hard"),
+    "broad": SimulationConfig(
+        mechanisms={
+            "chebyshev": 0.20,
+            "linear": 0.14,
+            "gp": 0.12,
+            "mixed": 0.12,
+            "mlp": 0.10,
+            "gp_additive": 0.06,
+            "heteroscedastic": 0.06,
+            "interactions": 0.06,
+            "multiplicative": 0.04,
+            "sine": 0.03,
+            "cosine": 0.03,
+            "square": 0.02,
+            "cubic": 0.02,
+        },
+        per_node_mechanisms=0.25,
+        chebyshev="broad",
+        graphs={
+            "erdos-renyi": 0.50,
+            "scale-free": 0.15,
+            "bipartite-layers": 0.10,
+            "stochastic-block": 0.10,
+            "geometric": 0.08,
+            "small-world": 0.07,
+        },
+        degrees={
+            1.0: 0.18,
+            1.5: 0.12,
+            2.0: 0.16,
+            3.0: 0.18,
+            4.0: 0.14,
+            5.0: 0.11,
+            6.0: 0.06,
+            7.0: 0.03,
+            8.0: 0.02,
+        },
+        degree_share=0.8,
+        max_parents=16,
+        noises={
+            "mixture": 0.28,
+            "gaussian": 0.26,
+            "uniform": 0.10,
+            "laplace": 0.10,
+            "student": 0.10,
+            "exponential": 0.08,
+            "gumbel": 0.08,
+        },
+        per_node_noises=0.2,
+        noise_share=(0.05, 0.9),
+        noise_share_pooled=True,
+        clip="hard",
+        discrete=0.10,
+        skewed=0.15,
+        rounded=0.06,
+        measurement_noise=0.06,
+        autocorrelated=0.04,
+        robust=True,
+    ),
+}
