@@ -21,11 +21,11 @@ _NORMAL_RANGE = 3.2897  # from the 5th to the 95th percentile of a standard norm
 def standardise_columns(x_bmd: Tensor, *, robust: bool = True, clip: float = CLIP) -> Tensor:
     """Standardise every column over the samples and cut it at ± `clip`.
 
-    Plain: z-score, then cut. Robust: values beyond median ± 6 robust standard deviations are first moved to that
-    limit, so that a few wild values cannot flatten the rest. The robust standard deviation is the distance from the
-    5th to the 95th percentile over that of a normal variable: unlike the interquartile range it stays honest for
-    peaked columns such as cubes. Ordinary columns have no such values and get the plain z-score, as do columns
-    whose inner 90 % are constant (rare events). Constant columns become 0.
+    Plain: z-score, then cut. Robust: values beyond median ± 6 robust standard deviations are first moved to
+    that limit, so that a few wild values cannot flatten the rest. The robust standard deviation is the
+    distance from the 5th to the 95th percentile over that of a normal variable: unlike the interquartile
+    range it stays honest for peaked columns such as cubes. Ordinary columns have no such values and get the
+    plain z-score, as do columns whose inner 90 % are constant (rare events). Constant columns become 0.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
 """What a simulated world may look like, as one frozen dataclass with named presets.
 
-Every choice that differs from table to table is a dictionary ``{name: weight}`` or a range; a fixed choice is
-a dictionary with one entry. ``SimulationConfig.preset("paper")`` holds the paper's values as its authors ran
-them, ``"literal"`` the formulas as printed, ``"broad"`` the wide mixture that a network for real tables needs.
+Every choice that differs from table to table is a dictionary ``{name: weight}`` or a range; a fixed choice
+is a dictionary with one entry. ``SimulationConfig.preset("paper")`` holds the paper's values as its authors
+ran them, ``"literal"`` the formulas as printed, ``"broad"`` the wide mixture that a network for real tables
+needs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from graphbam.simulation.mechanisms import CHEBYSHEV_VARIANTS, MECHANISMS
 from graphbam.simulation.noise import NOISES
 
 MIXINGS = ("unit", "literal")
-"""``unit``: x = ρ·noise + (1−ρ)·signal, both of unit variance. ``literal``: x = signal + noise as they come."""
+"""``unit``: x = ρ·noise + (1−ρ)·signal, both of unit variance. ``literal``: x = signal + noise as is."""
 
 CLIPS = ("hard", "soft")
 """What happens beyond ±5 standard deviations: cut, or bent towards ±6 with tanh."""
@@ -64,7 +65,7 @@ class SimulationConfig:
     graphs: Mapping[str, float] = field(default_factory=lambda: {"erdos-renyi": 1.0})
     """Weight of each kind of graph, one draw a table."""
     degrees: Mapping[float, float] = field(
-        default_factory=lambda: {q: 1.0 for q in (1.0, 2.0, 3.0, 4.0, 5.0)}
+        default_factory=lambda: dict.fromkeys((1.0, 2.0, 3.0, 4.0, 5.0), 1.0)
     )
     """Weight of each expected degree q (parents plus children of a node)."""
     degree_share: float = 1 / 3

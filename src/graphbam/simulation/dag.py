@@ -1,8 +1,8 @@
 """Random directed acyclic graphs, many at once.
 
-A kind of graph is a function ``(rng, degree_b, n_variables) -> adj_bdd``. It returns boolean adjacency matrices
-whose variables stand in causal order, so they are strictly upper triangular and ``adj_bdd[b, i, j]`` means
-i → j. The columns are shuffled later, by `graphbam.simulation.sem`, together with the data.
+A kind of graph is a function ``(rng, degree_b, n_variables) -> adj_bdd``. It returns boolean adjacency
+matrices whose variables stand in causal order, so they are strictly upper triangular and ``adj_bdd[b, i, j]``
+means i → j. The columns are shuffled later, by `graphbam.simulation.sem`, together with the data.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def draw_degrees(
     return drawn_b.float().clamp(max=max_density * (n_variables - 1))
 
 
-# ── kinds of graph ───────────────────────────────────────────────────────────────────────────────────────────
+# ── kinds of graph ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @graph_kind("erdos-renyi")

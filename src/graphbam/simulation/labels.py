@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 NONE, SKELETON, MORAL = 0, 1, 2
@@ -24,6 +23,7 @@ def edge_classes(dag_bdd: Tensor) -> Tensor:
 
     Examples
     --------
+    >>> import torch
     >>> edge_classes(torch.tensor([[0, 0, 1], [0, 0, 1], [0, 0, 0]]))  # 0 → 2 ← 1
     tensor([[0, 2, 1],
             [2, 0, 1],

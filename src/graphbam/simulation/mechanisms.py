@@ -1,11 +1,11 @@
 """How a variable answers its parents.
 
-A mechanism is a function ``(rng, x_npm, mask_np, config) -> f_nm``. It gets N nodes at once, with P slots for
-parents and M samples: ``mask_np`` is 1 where a slot holds a parent and 0 where it is empty, and the values of
-empty slots are 0. All parameters are drawn inside, from `rng`, separately for each node. Scale and location of
-the result do not matter: signal and noise are brought to unit variance before they are mixed.
+A mechanism is a function ``(rng, x_npm, mask_np, config) -> f_nm``. It gets N nodes at once, with P slots
+for parents and M samples: ``mask_np`` is 1 where a slot holds a parent and 0 where it is empty, and the
+values of empty slots are 0. All parameters are drawn inside, from `rng`, separately for each node. Scale and
+location of the result do not matter: signal and noise are brought to unit variance before they are mixed.
 
-A new mechanism takes a few lines; the short form for sums ``Σ_w ± α_w g(x_w)`` over the parents is `additive`:
+A new mechanism takes a few lines. `additive` is the short form for sums ``Σ_w ± α_w g(x_w)`` over parents:
 
 >>> @mechanism("sawtooth")
 ... @additive
@@ -79,13 +79,13 @@ def signed_weights(rng: torch.Generator, mask_np: Tensor) -> Tensor:
     >>> w.abs().gt(0.69).tolist()
     [[True, True, False]]
     """
-    size_np, coin_np = rand(rng, 2, *mask_np.shape)
-    return (0.7 + 0.6 * size_np) * (2.0 * (coin_np < 0.5) - 1.0) * mask_np
+    size_np, coin_np = rand(rng, 2, *mask_np.shape).unbind()
+    return (0.7 + 0.6 * size_np) * torch.where(coin_np < 0.5, mask_np, -mask_np)
 
 
 def weighted_sum(y_npm: Tensor, weight_np: Tensor) -> Tensor:
     """Σ_p weight_np · y_npm, as one matrix product a node."""
-    return torch.bmm(weight_np[:, None, :], y_npm)[:, 0]
+    return torch.bmm(weight_np[:, None, :], y_npm).squeeze(1)
 
 
 def unit(x: Tensor) -> Tensor:
@@ -109,7 +109,7 @@ def randn(rng: torch.Generator, *shape: int) -> Tensor:
     return torch.randn(*shape, generator=rng, device=rng.device)
 
 
-# ── the paper's test families ────────────────────────────────────────────────────────────────────────────────
+# ── the paper's test families ───────────────────────────────────────────────────────────────────────────────
 
 
 @mechanism("linear")
@@ -165,7 +165,7 @@ def _literal_products(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor) -> T
 @mechanism("mlp")
 def mlp(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config: SimulationConfig) -> Tensor:
     """Random network: 1 to 5 hidden layers, width 4 to 64, relu or tanh at even odds."""
-    n_nodes, n_slots, _ = x_npm.shape
+    n_nodes = len(x_npm)
     depth, width, coin = rand(rng, 3, n_nodes, 1, 1)
     depth, width, is_relu = 1 + (5 * depth).floor(), 4 + (61 * width).floor(), coin < 0.5
     alive_nh1 = (torch.arange(64, device=rng.device)[:, None] < width).float()
@@ -181,7 +181,7 @@ def mlp(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config: Simulation
     return weighted_sum(h_nhm, randn(rng, n_nodes, 64))
 
 
-# ── Chebyshev polynomials, three variants ────────────────────────────────────────────────────────────────────
+# ── Chebyshev polynomials, three variants ───────────────────────────────────────────────────────────────────
 
 
 @mechanism("chebyshev")
@@ -240,7 +240,7 @@ def _chebyshev_literal(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, flo
 
 
 def _chebyshev_paper(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor) -> Tensor:
-    """As the authors' code: absolute sums, random subsets of terms, every parent's polynomial of unit variance."""
+    """As the authors' code: absolute sums, random subsets of terms, each parent's part of unit variance."""
     alpha_n5, alpha_m_n1 = _paper_coefficients(rng, len(x_npm))
     scale_np1 = _percentile_scale(x_npm)
     poly_npm = unit(_polynomials(chebyshev_basis(x_npm / scale_np1), alpha_n5[:, None]))
@@ -261,7 +261,7 @@ def _paper_coefficients(rng: torch.Generator, n_nodes: int) -> tuple[Tensor, Ten
 
 
 def _chebyshev_broad(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor) -> Tensor:
-    """Every T_n of unit variance before it is weighted; slower decay, random signs, products half of the time."""
+    """Every T_n of unit variance before it is weighted; slower decay, random signs, products in half."""
     reach_n11 = 0.7 + 0.3 * rand(rng, len(x_npm), 1, 1)
     z_npm = (_to_unit_interval(x_npm) / reach_n11).clamp(-1, 1)
     basis_npkm = chebyshev_basis(z_npm)
@@ -343,7 +343,7 @@ def absolute_share(raw: Tensor, dim: int | tuple[int, ...] = -1) -> Tensor:
     return raw / raw.abs().sum(dim, keepdim=True).clamp(min=_EPS)
 
 
-# ── products of two parents without a (P, P, M) tensor ───────────────────────────────────────────────────────
+# ── products of two parents without a (P, P, M) tensor ──────────────────────────────────────────────────────
 
 
 def product_sum(x_npm: Tensor, coef_npp: Tensor, a_npp: Tensor, b_npp: Tensor) -> Tensor:
@@ -352,8 +352,8 @@ def product_sum(x_npm: Tensor, coef_npp: Tensor, a_npp: Tensor, b_npp: Tensor) -
     Examples
     --------
     >>> x_npm = torch.tensor([[[2.0], [5.0]]])
-    >>> c, a, b = torch.tensor([[[[0.0, 1.0], [0.0, 0.0]]], [[[0.0, 1.0], [0.0, 0.0]]], [[[0.0, 3.0], [0.0, 0.0]]]])
-    >>> product_sum(x_npm, c, a, b)  # (2 − 1)(5 − 3)
+    >>> upper_npp = torch.tensor([[[0.0, 1.0], [0.0, 0.0]]])
+    >>> product_sum(x_npm, upper_npp, 1 * upper_npp, 3 * upper_npp)  # (2 − 1)(5 − 3)
     tensor([[2.]])
     """
     linear_np1 = (coef_npp * b_npp).sum(2)[..., None] + (coef_npp * a_npp).sum(1)[..., None]
@@ -417,7 +417,7 @@ def _only_last(pairs_npp: Tensor) -> Tensor:
     return pairs_npp - _without_last(pairs_npp)
 
 
-# ── beyond the paper ─────────────────────────────────────────────────────────────────────────────────────────
+# ── beyond the paper ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mechanism("interactions")
@@ -431,7 +431,7 @@ def interactions(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config: S
 
 @mechanism("gp")
 def gp(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config: SimulationConfig) -> Tensor:
-    """A draw from a Gaussian process over all parents jointly: 48 random Fourier features, own lengthscales."""
+    """A draw from a Gaussian process over all parents jointly, by 48 random Fourier features."""
     n_nodes, n_slots, _ = x_npm.shape
     n_features = 48
     # Longer scales with more parents: each keeps a share of the function that samples can reveal.
@@ -506,7 +506,7 @@ def monotone_link(rng: torch.Generator, x_nm: Tensor) -> Tensor:
 
 @mechanism("postnonlinear", link=monotone_link)
 def postnonlinear(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config: SimulationConfig) -> Tensor:
-    """x = h(Σ ± α g(x_w) + ε) with an increasing h: `mixed` inside, `monotone_link` around signal and noise."""
+    """x = h(Σ ± α g(x_w) + ε), h increasing: `mixed` inside, `monotone_link` around signal and noise."""
     return mixed(rng, x_npm, mask_np, config)
 
 

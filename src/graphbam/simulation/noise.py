@@ -1,7 +1,7 @@
 """Noise families, one row a node.
 
-A family is a function ``(rng, n_nodes, n_samples) -> e_nm``; whatever parameters it has are drawn for each row.
-Scale and location do not matter, since rows are standardised later (except under ``mixing="literal"``).
+A family is a function ``(rng, n_nodes, n_samples) -> e_nm``; whatever parameters it has are drawn for each
+row. Scale and location do not matter, since rows are standardised later (except by ``mixing="literal"``).
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ def sample_noise(rng: torch.Generator, name: str, n_nodes: int, n_samples: int) 
     >>> sample_noise(rng, "gumbel", 4, 1000).shape
     torch.Size([4, 1000])
     """
-    sign_n1 = 2.0 * (_rand(rng, n_nodes, 1) < 0.5) - 1.0
-    return NOISES[name](rng, n_nodes, n_samples) * sign_n1
+    e_nm = NOISES[name](rng, n_nodes, n_samples)
+    return torch.where(_rand(rng, n_nodes, 1) < 0.5, e_nm, -e_nm)
 
 
 @noise("mixture")
 def mixture(rng: torch.Generator, n_nodes: int, n_samples: int) -> Tensor:
     """The paper's Gaussian mixture: 1 to 5 parts, means U[−1,1], sds U[.05,1], weights U[.3,1]."""
     n_parts_n1 = 1 + (_rand(rng, n_nodes, 1) * 5).floor()
-    mean_n5, sd_n5, weight_n5 = _rand(rng, 3, n_nodes, 5)
+    mean_n5, sd_n5, weight_n5 = _rand(rng, 3, n_nodes, 5).unbind()
     weight_n5 = (0.3 + 0.7 * weight_n5) * (torch.arange(5, device=rng.device) < n_parts_n1)
     bounds_n5 = weight_n5.cumsum(1) / weight_n5.sum(1, keepdim=True)
     part_nm = torch.searchsorted(bounds_n5[:, :4].contiguous(), _rand(rng, n_nodes, n_samples) * (1 - _TINY))

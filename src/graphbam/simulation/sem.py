@@ -2,15 +2,17 @@
 
 The plan holds every discrete choice (graphs, families, which node is rounded) as index tensors. Nodes of all
 tables are lined up by depth, then by mechanism, then by their number of parents. One buffer of values follows
-that order, so a group of nodes with the same mechanism is one contiguous slice that reads its parents from rows
-further up. The number of steps is the depth of the graphs times the number of mechanisms, whatever the number
-of variables. No step of the value part waits for the device.
+that order, so a group of nodes with the same mechanism is one contiguous slice that reads its parents from
+rows further up. The number of steps is the depth of the graphs times the number of mechanisms, whatever the
+number of variables. No step of the value part waits for the device.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,8 +26,8 @@ from graphbam.simulation.mechanisms import LINKS, MECHANISMS, rand, randn, soft_
 from graphbam.simulation.noise import autocorrelate, sample_noise
 
 _SPLIT_CELLS = {"cpu": 2**16, "cuda": 2**21}
-"""A group of nodes is only divided by number of parents if the parts keep this many values: below, the overhead
-of one more step costs more than empty slots do."""
+"""A group of nodes is only divided by number of parents if the parts keep this many values: below, the
+overhead of one more step costs more than empty slots do."""
 
 _MOST_CELLS = {"cpu": 2**20, "cuda": 2**26}
 """Values of all parents that one step handles at most; bounds the memory of mechanisms with many features."""
@@ -141,7 +143,7 @@ def sample_tables(
     return run_plan(plan, device)
 
 
-# ── the plan ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the plan ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def plan_tables(
@@ -166,10 +168,8 @@ def plan_tables(
     row_n = torch.empty_like(order_n)
     row_n[order_n] = torch.arange(len(order_n))
     special = _draw_special(rng, config, n_tables, n_variables, row_n)
-    levels = _split_levels(
-        level_n[order_n], family_n[order_n], n_parents_n[order_n], list(config.mechanisms), special["discrete"],
-        n_samples, device_type,
-    )  # fmt: skip
+    ordered = _Ordered(level_n[order_n], family_n[order_n].tolist(), n_parents_n[order_n].tolist())
+    levels = _split_levels(ordered, list(config.mechanisms), special["discrete"], n_samples, device_type)
     shuffle_bd = torch.rand(n_tables, n_variables, generator=rng).argsort(1)
     return Plan(
         config=config,
@@ -194,8 +194,8 @@ def _check_shape(config: SimulationConfig, n_tables: int, n_variables: int, n_sa
             raise ConfigError(f"{name}={value} is too few; use at least {least}")
     if min(config.degrees) > n_variables - 1:
         raise ConfigError(
-            f"degree={min(config.degrees):g} is impossible with n_variables={n_variables}: a variable has at most "
-            f"{n_variables - 1} neighbours; lower the degree or add variables"
+            f"degree={min(config.degrees):g} is impossible with n_variables={n_variables}: a variable has "
+            f"at most {n_variables - 1} neighbours; lower the degree or add variables"
         )
 
 
@@ -245,7 +245,7 @@ def _permute(adj_bdd: Tensor, shuffle_bd: Tensor) -> Tensor:
 
 
 def _draw_shares(rng: torch.Generator, config: SimulationConfig, n_tables: int, n_variables: int) -> Tensor:
-    """ρ of every node; pooled: a blend of the table's and the node's own draw, blended differently in each table."""
+    """ρ of every node; pooled: a blend of the table's and the node's own draw, at odds that vary by table."""
     low, high = config.noise_share
     share_bd = torch.empty(n_tables, n_variables).uniform_(low, high, generator=rng)
     if not config.noise_share_pooled:
@@ -282,28 +282,27 @@ def _draw_special(
     return rows
 
 
+class _Ordered(NamedTuple):
+    """Depth, mechanism and number of parents of every row, in the order of simulation."""
+
+    level_n: Tensor
+    families: list[int]
+    n_parents: list[int]
+
+
 def _split_levels(
-    level_n: Tensor,
-    family_n: Tensor,
-    n_parents_n: Tensor,
-    names: list[str],
-    discrete: Tensor,
-    n_samples: int,
-    device_type: str,
+    rows: _Ordered, names: list[str], discrete: Tensor, n_samples: int, device_type: str
 ) -> tuple[Level, ...]:
     """Cut the ordered rows into levels, and levels into groups."""
-    bounds = [0, *level_n.bincount().cumsum(0).tolist()]
+    bounds = [0, *rows.level_n.bincount().cumsum(0).tolist()]
     marks = torch.searchsorted(discrete, torch.tensor(bounds)).tolist()
-    families, counts = family_n.tolist(), n_parents_n.tolist()
     levels = []
-    for depth, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for depth, (start, stop) in enumerate(itertools.pairwise(bounds)):
         groups: list[Group] = []
         first = start
-        while depth and first < stop:
-            last = first
-            while last < stop and families[last] == families[first]:
-                last += 1
-            groups += _split_group(names[families[first]], first, last, counts, n_samples, device_type)
+        for family, run in itertools.groupby(rows.families[start:stop] if depth else ()):
+            last = first + len(list(run))
+            groups += _split_group(names[family], first, last, rows.n_parents, n_samples, device_type)
             first = last
         levels.append(Level(start, stop, tuple(groups), (marks[depth], marks[depth + 1])))
     return tuple(levels)
@@ -312,7 +311,7 @@ def _split_levels(
 def _split_group(
     name: str, start: int, stop: int, counts: list[int], n_samples: int, device_type: str
 ) -> list[Group]:
-    """Cut rows of one mechanism, sorted by number of parents, where the empty slots would cost more than a step."""
+    """Cut rows of one mechanism, sorted by number of parents, where empty slots cost more than a step."""
     enough = _SPLIT_CELLS.get(device_type, _SPLIT_CELLS["cuda"]) // n_samples
     most = _MOST_CELLS.get(device_type, _MOST_CELLS["cuda"]) // n_samples
     groups, first = [], start
@@ -332,7 +331,7 @@ def _send(values: Tensor, device: torch.device) -> Tensor:
     return values.to(device, non_blocking=True)
 
 
-# ── the values ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── the values ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_plan(plan: Plan, device: str | torch.device = "cpu") -> Tables:
@@ -406,7 +405,7 @@ def _finish(config: SimulationConfig, x_nm: Tensor) -> Tensor:
     return unit(soft_clip(unit(x_nm), CLIP))
 
 
-# ── what real tables do to values ────────────────────────────────────────────────────────────────────────────
+# ── what real tables do to values ───────────────────────────────────────────────────────────────────────────
 
 
 def discretise(rng: torch.Generator, x_nm: Tensor, most: int = 6) -> Tensor:
@@ -424,7 +423,8 @@ def discretise(rng: torch.Generator, x_nm: Tensor, most: int = 6) -> Tensor:
     place_nk = ((0.1 + 0.8 * rand(rng, n_nodes, most - 1)) * (n_samples - 1)).long()
     cut_nk = x_nm.sort(1).values.gather(1, place_nk)
     used_nk = torch.arange(most - 1, device=x_nm.device) < n_cuts_n1
-    code_nm = sum((x_nm > cut_nk[:, k, None]) & used_nk[:, k, None] for k in range(most - 1)).long()  # type: ignore[union-attr]
+    cut_nk = torch.where(used_nk, cut_nk, torch.inf)
+    code_nm = torch.searchsorted(cut_nk.sort(1).values, x_nm)
     value_nk = torch.arange(float(most), device=x_nm.device).expand(n_nodes, most)
     shuffled_nk = rand(rng, n_nodes, most).argsort(1).float()
     value_nk = torch.where(rand(rng, n_nodes, 1) < 0.5, shuffled_nk, value_nk)
