@@ -1,0 +1,439 @@
+"""Anything that looks like a table → ``Table(names, x_md)``: unique names and one column of numbers each.
+
+Files are recognised by their content, not only by their suffix: text with any common delimiter, parquet, npy,
+all of them also gzipped. In memory: pandas, polars and arrow tables, arrays, tensors, sparse matrices,
+AnnData, dicts of columns, open files. What had to be guessed or changed is listed in ``Table.changes``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import io
+import os
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from graphbam.columns import Coded, Encode, code_column
+from graphbam.errors import TableError
+from graphbam.textfile import parse_text
+
+Matrix: TypeAlias = npt.NDArray[np.float64]
+
+SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".npy")
+"""File names that `find_tables` takes for tables, each also with ``.gz`` behind it."""
+
+_UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+_FOREIGN = {
+    b"PK\x03\x04": "a zip archive (or a spreadsheet saved as xlsx); unpack it or save it as CSV first",
+    b"\x89HDF": "an HDF5 file; open it with its own reader (anndata for h5ad) and pass what that returns",
+    b"%PDF": "a PDF; save the table as CSV first",
+    b"BZh": "compressed with bzip2; unpack it or use gzip",
+    b"\xfd7zXZ": "compressed with xz; unpack it or use gzip",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd; unpack it or use gzip",
+    b"\xd0\xcf\x11\xe0": "an old spreadsheet; save it as CSV first",
+    b"RDX": "an R data file; write it with write.csv first",
+    b"\x80\x04": "a pickle, which is never opened because it can run code; save it as CSV or parquet",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table of numbers.
+
+    Examples
+    --------
+    >>> Table(("a", "b"), np.zeros((3, 2)), "example").shape
+    (3, 2)
+    """
+
+    names: tuple[str, ...]
+    """Unique names, one a column."""
+    x_md: Matrix
+    """Values; NaN where a cell is missing."""
+    source: str
+    """Where it came from, in words."""
+    changes: tuple[str, ...] = ()
+    """What had to be guessed or changed, one sentence each."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and variables."""
+        return self.x_md.shape[0], self.x_md.shape[1]
+
+
+def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] = ()) -> Table:
+    """Read a table from a file or from memory.
+
+    Parameters
+    ----------
+    data : path, open file, DataFrame, array, mapping or AnnData
+        See the module docstring.
+    encode : bool or mapping from column name to levels in order
+        Code text and dates as numbers (rules: `graphbam.columns`) instead of refusing them.
+    drop : str or iterable of str
+        Columns to leave out.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    TableError
+        If the source cannot be read, or a column is not made of numbers.
+
+    Examples
+    --------
+    >>> table = read_table({"a": [1, 2, 3], "b": [2.5, None, 1.0]})
+    >>> table.names, table.x_md[1].tolist()
+    (('a', 'b'), [2.0, nan])
+    """
+    frame, source, changes = load_frame(data)
+    names, renamed = unique_names(list(frame.columns))
+    frame = frame.set_axis(pd.Index(names, dtype=object), axis=1)
+    changes += renamed
+    frame = _drop_columns(frame, drop, source, changes)
+    if isinstance(encode, Mapping):
+        for unknown in set(encode) - set(frame.columns):
+            raise TableError(
+                f"encode names the column {unknown!r}, {_not_among(unknown, list(frame.columns))}"
+            )
+    names, x_md = _code_columns(frame, encode, source, changes)
+    _check_shape(names, x_md, source)
+    return Table(names, x_md, source, tuple(changes))
+
+
+def find_tables(folder: str | os.PathLike[str]) -> list[Path]:
+    """List the table files of a folder, in alphabetical order."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise TableError(
+            f"{folder} is not a folder. Pass a folder that holds tables, or the tables themselves."
+        )
+    found = sorted(p for p in folder.iterdir() if p.is_file() and _suffix(p) in SUFFIXES and p.name[0] != ".")
+    if not found:
+        raise TableError(f"no table was found in {folder}. Looked for {', '.join(SUFFIXES)}, also with .gz.")
+    return found
+
+
+# ── where it comes from ──────────────────────────────────────────────────────────────────────────────────
+
+
+def load_frame(data: Any) -> tuple[pd.DataFrame, str, list[str]]:
+    """Bring any source into a DataFrame; returns it with the source in words and a list of changes."""
+    if isinstance(data, (str, os.PathLike)):
+        return _load_path(data)
+    if hasattr(data, "read"):
+        return _load_stream(data)
+    frame, kind = _load_memory(data)
+    return frame, f"{kind} with {frame.shape[0]} rows and {frame.shape[1]} columns", []
+
+
+def _load_path(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, str, list[str]]:
+    where = str(path)
+    if where.startswith(("http://", "https://", "s3://", "gs://", "ftp://")):
+        raise TableError(
+            f"{where} is a web address; only local files are read. Download it and pass its path."
+        )
+    raw = _read_bytes(Path(where).expanduser())
+    frame, changes = _parse_bytes(raw, where, _suffix(Path(where)))
+    return frame, where, changes
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise TableError(f"{path} is a folder, not a table. Pass one file, or the folder to infer_many.")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise TableError(f"{_shown(path)} does not exist. {_near_path(path)}") from None
+    except PermissionError:
+        raise TableError(
+            f"{path} may not be read. Change its permissions, or copy it where you may read."
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise TableError(
+            f"{_shown(path)} cannot be opened: {reason}. Pass the path of a table file."
+        ) from None
+
+
+def _shown(path: Path) -> str:
+    text = repr(str(path))[1:-1]
+    return text if len(text) <= 120 else text[:119] + "…"
+
+
+def _near_path(path: Path) -> str:
+    """'Did you mean …', from the files beside it."""
+    try:
+        beside = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return "Check the path."
+    near = difflib.get_close_matches(path.name, beside, n=1)
+    return f"Did you mean {str(path.parent / near[0])!r}?" if near else "Check the path."
+
+
+def _suffix(path: Path) -> str:
+    """Last suffix in lower case, `.gz` taken off."""
+    name = path.name.lower().removesuffix(".gz")
+    return os.path.splitext(name)[1]
+
+
+def _parse_bytes(raw: bytes, where: str, suffix: str) -> tuple[pd.DataFrame, list[str]]:
+    if raw[:2] == b"\x1f\x8b":
+        raw = _gunzip(raw, where)
+    if not raw.strip():
+        raise TableError(f"{where} is empty: there is nothing to read. Check that it was saved completely.")
+    for magic, what in _FOREIGN.items():
+        if raw.startswith(magic):
+            raise TableError(f"{where} is {what}.")
+    if raw[:4] == b"PAR1":
+        return _parse_parquet(raw, where), []
+    if raw[:6] == b"\x93NUMPY":
+        return _load_array(_parse_npy(raw, where)), []
+    if suffix in (".parquet", ".npy"):
+        raise TableError(
+            f"{where} is not a {suffix[1:]} file in spite of its name. Save it again, or rename it."
+        )
+    head = raw.lstrip(b"\xef\xbb\xbf \r\n\t")[:1]
+    if head in (b"<", b"{", b"["):
+        kind = "a web page or XML" if head == b"<" else "JSON"
+        raise TableError(f"{where} holds {kind}, not a delimited table. Save the table as CSV or parquet.")
+    return parse_text(raw, where, suffix)
+
+
+def _gunzip(raw: bytes, where: str) -> bytes:
+    try:
+        return gzip.decompress(raw)
+    except (OSError, EOFError, zlib.error):
+        raise TableError(
+            f"{where} is a damaged or incomplete gzip file. Compress or copy it again."
+        ) from None
+
+
+def _parse_parquet(raw: bytes, where: str) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(io.BytesIO(raw))
+    except ImportError:
+        raise TableError(
+            f"{where} is parquet, which needs pyarrow. Run `pip install pyarrow`, or use CSV."
+        ) from None
+    except Exception as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise TableError(f"{where} is a damaged parquet file: {reason}. Write it again.") from None
+
+
+def _parse_npy(raw: bytes, where: str) -> Any:
+    try:
+        return np.load(io.BytesIO(raw), allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise TableError(f"{where} cannot be read as npy: {error}. Save a plain array of numbers.") from None
+
+
+def _load_stream(stream: Any) -> tuple[pd.DataFrame, str, list[str]]:
+    name = getattr(stream, "name", "")
+    where = name if isinstance(name, str) and name else "the open file"
+    content = stream.read()
+    raw = content.encode() if isinstance(content, str) else bytes(content)
+    frame, changes = _parse_bytes(raw, where, _suffix(Path(where)))
+    return frame, where, changes
+
+
+def _load_memory(data: Any) -> tuple[pd.DataFrame, str]:
+    """DataFrames of every kind, AnnData, mappings, arrays: told apart by what they can do."""
+    if isinstance(data, pd.DataFrame):
+        return data.reset_index(drop=True), "a DataFrame"
+    if isinstance(data, pd.Series):
+        return data.reset_index(drop=True).to_frame(), "a Series"
+    if hasattr(data, "X") and hasattr(data, "var_names"):
+        return _load_anndata(data), "an AnnData"
+    if hasattr(data, "collect") and hasattr(data, "lazy"):  # polars.LazyFrame
+        data = data.collect()
+    if hasattr(data, "get_column") and hasattr(
+        data, "columns"
+    ):  # polars, which needs pyarrow for its own to_pandas
+        return pd.DataFrame(
+            {name: data.get_column(name).to_numpy() for name in data.columns}
+        ), "a polars DataFrame"
+    if hasattr(data, "to_pandas"):
+        return _load_memory(data.to_pandas())[0], f"a {type(data).__name__}"
+    if isinstance(data, Mapping):
+        return _load_mapping(data), "a mapping"
+    return _load_array(data), "an array"
+
+
+def _load_anndata(data: Any) -> pd.DataFrame:
+    if data.X is None:
+        raise TableError("this AnnData holds no matrix: its .X is empty. Fill .X, or pass one of its layers.")
+    frame = _load_array(data.X)
+    frame.columns = pd.Index([str(name) for name in data.var_names])
+    return frame
+
+
+def _load_mapping(data: Mapping[Any, Any]) -> pd.DataFrame:
+    try:
+        return pd.DataFrame(dict(data))
+    except (ValueError, TypeError) as error:
+        raise TableError(
+            f"this mapping is not a table of columns: {error}. Give every column equally many values."
+        ) from None
+
+
+def _load_array(data: Any) -> pd.DataFrame:
+    if data is None or isinstance(data, (int, float, complex, bytes)):
+        raise TableError(f"{data!r} is not a table. Pass a path, a DataFrame or a two-dimensional array.")
+    if hasattr(data, "toarray"):  # scipy.sparse
+        data = data.toarray()
+    if hasattr(data, "detach"):  # torch
+        data = data.detach().cpu()
+    try:
+        array = np.asarray(data)
+    except (ValueError, TypeError) as error:
+        raise TableError(
+            f"a {type(data).__name__} is not a table: {error}. Make every row equally long."
+        ) from None
+    if array.dtype.names:
+        return pd.DataFrame({name: array[name] for name in array.dtype.names})
+    if array.ndim != 2:
+        raise TableError(
+            f"Expected a 2D array, one row a sample and one column a variable; got shape {array.shape} with "
+            f"{array.ndim} dimension(s). Reshape your data, for example by x.reshape(n_samples, n_variables)."
+        )
+    return pd.DataFrame(array, columns=[f"x{k}" for k in range(array.shape[1])])
+
+
+# ── names, columns, checks ───────────────────────────────────────────────────────────────────────────────
+
+
+def unique_names(labels: Sequence[Any]) -> tuple[tuple[str, ...], list[str]]:
+    """Make a column's label a name: text, not empty, no control characters, no two alike.
+
+    Examples
+    --------
+    >>> names, changes = unique_names(["a", "a", "", 7])
+    >>> names
+    ('a', 'a_2', 'column_3', '7')
+    >>> changes[0]
+    "columns 'a' share a name: renamed to 'a', 'a_2'"
+    """
+    cleaned = [_clean_label(label) for label in labels]
+    names, changes = [], []
+    for k, name in enumerate(cleaned):
+        if not name:
+            changes.append(f"nameless column {k + 1} is called 'column_{k + 1}'")
+        names.append(name or f"column_{k + 1}")
+    taken = set(names)
+    for name, count in Counter(names).items():
+        if count > 1:
+            places = [k for k, other in enumerate(names) if other == name]
+            for k in places[1:]:
+                names[k] = _free_name(name, taken)
+            shown = ", ".join(repr(names[k]) for k in places[:4]) + (", …" if len(places) > 4 else "")
+            changes.append(f"columns {name!r} share a name: renamed to {shown}")
+    return tuple(names), sorted(changes)
+
+
+def _clean_label(label: Any) -> str:
+    """Text without outer spaces; characters that no file format can carry become '�'."""
+    if isinstance(label, tuple):
+        label = "_".join(str(part) for part in label if str(part))
+    text = "" if label is None or label is pd.NaT or label != label else str(label).strip()
+    return _UNWRITABLE.sub("�", text)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    k = 2
+    while f"{name}_{k}" in taken:
+        k += 1
+    taken.add(f"{name}_{k}")
+    return f"{name}_{k}"
+
+
+def _not_among(name: str, names: Sequence[str]) -> str:
+    """'which is not in the table …', with the nearest name or the first few."""
+    near = difflib.get_close_matches(name, names, n=1)
+    listed = ", ".join(map(repr, names[:6])) + (", …" if len(names) > 6 else "")
+    return "which the table does not have. " + (f"Did you mean {near[0]!r}?" if near else f"It has {listed}.")
+
+
+def _drop_columns(
+    frame: pd.DataFrame, drop: str | Iterable[str], source: str, changes: list[str]
+) -> pd.DataFrame:
+    wanted = [drop] if isinstance(drop, str) else [str(name) for name in drop]
+    for name in wanted:
+        if name not in frame.columns:
+            raise TableError(f"drop names the column {name!r}, {_not_among(name, list(frame.columns))}")
+    if wanted:
+        changes.append(f"left out as asked: {', '.join(map(repr, wanted))}")
+    return frame.drop(columns=wanted)
+
+
+def _code_columns(
+    frame: pd.DataFrame, encode: Encode, source: str, changes: list[str]
+) -> tuple[tuple[str, ...], Matrix]:
+    coded = {name: code_column(frame[name], name, encode) for name in frame.columns}
+    _drop_labels(coded, bool(encode), changes)
+    unreadable = {name: one.note for name, one in coded.items() if one.values is None}
+    if unreadable:
+        _refuse_columns(unreadable, source, encode)
+    for note in dict.fromkeys(one.note for one in coded.values() if one.note):
+        about = [name for name, one in coded.items() if one.note == note]
+        changes.append(f"{spell_columns(about)}: {note}")
+    if not coded:
+        return (), np.empty((len(frame), 0))
+    return tuple(coded), np.column_stack([one.values for one in coded.values() if one.values is not None])
+
+
+def spell_columns(names: Sequence[str]) -> str:
+    """Spell out column names: "column 'a'", "columns 'a', 'b' and 7 more"."""
+    shown = ", ".join(map(repr, names[:8]))
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return f"column{'s' if len(names) > 1 else ''} {shown}{more}"
+
+
+def _drop_labels(coded: dict[str, Coded], encode: bool, changes: list[str]) -> None:
+    """Leave out a first column of identifiers; with encode, any column of them."""
+    labels = [name for k, (name, one) in enumerate(coded.items()) if one.is_label and (encode or k == 0)]
+    for name in labels:
+        del coded[name]
+        changes.append(
+            f"column {name!r} holds text in which no entry repeats: taken for row labels and left out"
+        )
+
+
+def _refuse_columns(unreadable: Mapping[str, str], source: str, encode: Encode) -> None:
+    shown = [f"column {name!r} holds {note}" for name, note in unreadable.items()]
+    more = f"; and {len(shown) - 3} more columns like that" if len(shown) > 3 else ""
+    remedy = "" if encode else "Pass encode=True to turn text and dates into numbers, or "
+    names = ", ".join(map(repr, list(unreadable)[:8])) + (", …" if len(unreadable) > 8 else "")
+    hint = f"{remedy}drop=[{names}] to leave {'them' if len(unreadable) > 1 else 'it'} out."
+    if any(note.startswith("complex") for note in unreadable.values()):
+        shown[0] = f"Complex data not supported: {shown[0]}"
+    raise TableError(f"in {source}, {'; '.join(shown[:3])}{more}. {hint[0].upper()}{hint[1:]}")
+
+
+def _check_shape(names: Sequence[str], x_md: Matrix, source: str) -> None:
+    n_rows, n_columns = x_md.shape
+    if n_columns < 2:
+        only = f", {names[0]!r}" if names else ""
+        raise TableError(
+            f"{source}: {n_columns} feature(s) (shape={x_md.shape}) while a minimum of 2 is required; found "
+            f"{'one column' if names else 'no column'}{only}. A graph needs at least two columns of numbers; "
+            "check the delimiter."
+        )
+    if n_rows < 2:
+        raise TableError(
+            f"{source}: found {n_rows} sample(s) (shape={x_md.shape}) while a minimum of 2 is required, "
+            "and in practice fifty or more. Add rows."
+        )
