@@ -1,0 +1,396 @@
+"""What the user already knows about the graph, checked for contradictions and enforced exactly.
+
+An edge is written ``("a", "b")`` or ``"a -- b"`` when its direction is left open, and ``("a", "->", "b")`` or
+``"a -> b"`` when it is given. As a file, knowledge is JSON with the same words::
+
+    {"forbidden": ["age -- dose"], "required": ["dose -> effect"], "tiers": [["age"], ["dose"], ["effect"]],
+     "prior_odds": [["age", "effect", 3.0]]}
+
+What each kind does to a pair's probabilities (none · skeleton · moral):
+
+=====================  ======================================================================================
+forbidden edge         skeleton becomes exactly 0; none and moral share the rest in their old proportion
+required edge          skeleton becomes exactly 1
+prior odds k           the odds of skeleton are multiplied by k; none and moral keep their proportion
+tiers, one direction   nothing: they bind the orientation of edges, and are kept for it
+=====================  ======================================================================================
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import math
+import numbers
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from graphbam.errors import KnowledgeError
+from graphbam.graph import NONE, SKELETON
+from graphbam.table import Matrix
+
+EdgeLike: TypeAlias = str | Sequence[str]
+Tiers: TypeAlias = Sequence[Sequence[str]] | Mapping[str, int]
+PriorOdds: TypeAlias = Mapping[Any, float] | Iterable[Sequence[Any]]
+
+_KEYS = ("forbidden", "required", "tiers", "prior_odds", "within_tiers")
+
+
+class Edge(NamedTuple):
+    """A pair of variables, from a to b if directed."""
+
+    a: str
+    b: str
+    is_directed: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.a} {'->' if self.is_directed else '--'} {self.b}"
+
+    @property
+    def pair(self) -> frozenset[str]:
+        """The two names, in no order."""
+        return frozenset((self.a, self.b))
+
+
+def read_edge(edge: EdgeLike) -> Edge:
+    """Read one edge in any of its spellings.
+
+    Examples
+    --------
+    >>> str(read_edge(("a", "b"))), str(read_edge("a -> b"))
+    ('a -- b', 'a -> b')
+    """
+    parts = _split_edge(edge) if isinstance(edge, str) else list(edge)
+    if isinstance(edge, Edge):
+        parts = [edge.a, "->" if edge.is_directed else "--", edge.b]
+    if len(parts) == 2:
+        parts.insert(1, "--")
+    if len(parts) != 3 or parts[1] not in ("--", "->"):
+        raise KnowledgeError(
+            f"{edge!r} is not an edge. Write ('a', 'b') or 'a -- b', or with a direction ('a', '->', 'b') or "
+            "'a -> b'."
+        )
+    a, b = str(parts[0]), str(parts[2])
+    if a == b:
+        raise KnowledgeError(f"the edge {edge!r} joins {a!r} to itself. Name two different variables.")
+    return Edge(a, b, parts[1] == "->")
+
+
+def _split_edge(text: str) -> list[str]:
+    for mark in ("->", "--"):
+        parts = text.split(f" {mark} ")
+        if len(parts) == 2:
+            return [parts[0].strip(), mark, parts[1].strip()]
+    return [text]
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Prior knowledge by variable name.
+
+    Parameters
+    ----------
+    forbidden, required : iterable of edges
+        Edges that are certainly absent or present; the module docstring gives the spellings.
+    tiers : list of lists of names, or mapping from name to number
+        Time order: no variable has a cause in a later tier. Variables may be left out.
+    prior_odds : mapping from pair to odds, or iterable of (a, b, odds)
+        How many times likelier than usual an edge is.
+    within_tiers : bool
+        Whether edges inside a tier are possible; if not, they are forbidden.
+
+    Raises
+    ------
+    KnowledgeError
+        If two statements contradict each other.
+
+    Examples
+    --------
+    >>> Knowledge(required=["a -> b"], tiers=[["b"], ["a"]])
+    Traceback (most recent call last):
+    graphbam.errors.KnowledgeError: the required edge a -> b runs against the tiers: 'a' is in tier 2 ...
+    """
+
+    forbidden: tuple[Edge, ...] = ()
+    required: tuple[Edge, ...] = ()
+    tiers: tuple[tuple[str, ...], ...] = ()
+    prior_odds: tuple[tuple[str, str, float], ...] = ()
+    within_tiers: bool = True
+
+    def __init__(
+        self,
+        forbidden: Iterable[EdgeLike] = (),
+        required: Iterable[EdgeLike] = (),
+        tiers: Tiers | None = None,
+        prior_odds: PriorOdds | None = None,
+        within_tiers: bool = True,
+    ) -> None:
+        values = {
+            "forbidden": _read_edges("forbidden", forbidden),
+            "required": _read_edges("required", required),
+            "tiers": _read_tiers(tiers),
+            "prior_odds": _read_odds(prior_odds),
+            "within_tiers": bool(within_tiers),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check()
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Knowledge:
+        """Inverse of `to_dict`; unknown keys are refused."""
+        for key in values:
+            if key not in _KEYS:
+                raise KnowledgeError(f"{key!r} is not a kind of knowledge; choose from {', '.join(_KEYS)}.")
+        return cls(**values)
+
+    @classmethod
+    def from_json(cls, path: str | os.PathLike[str]) -> Knowledge:
+        """Read knowledge from a JSON file in the form of the module docstring."""
+        try:
+            values = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise KnowledgeError(f"{path} cannot be read: {error.strerror}. Check the path.") from None
+        except ValueError as error:
+            raise KnowledgeError(
+                f"{path} is not JSON: {error}. See the form in graphbam.knowledge."
+            ) from None
+        if not isinstance(values, dict):
+            raise KnowledgeError(f"{path} holds a {type(values).__name__}; it must be an object with keys.")
+        return cls.from_dict(values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and text, ready for JSON.
+
+        Examples
+        --------
+        >>> Knowledge(forbidden=["a -- b"]).to_dict()
+        {'forbidden': [['a', '--', 'b']]}
+        """
+        values: dict[str, Any] = {
+            "forbidden": [[e.a, "->" if e.is_directed else "--", e.b] for e in self.forbidden],
+            "required": [[e.a, "->" if e.is_directed else "--", e.b] for e in self.required],
+            "tiers": [list(tier) for tier in self.tiers],
+            "prior_odds": [list(row) for row in self.prior_odds],
+        }
+        values = {key: value for key, value in values.items() if value}
+        return values if self.within_tiers else {**values, "within_tiers": False}
+
+    def __bool__(self) -> bool:
+        return bool(self.to_dict())
+
+    # ── what follows from it ──────────────────────────────────────────────────────────────────────────────
+
+    @functools.cached_property
+    def tier_of(self) -> dict[str, int]:
+        """Place of every variable in the time order, from 0."""
+        return {name: k for k, tier in enumerate(self.tiers) for name in tier}
+
+    def forbids(self, a: str, b: str) -> bool:
+        """Tell whether the arrow a → b is excluded, be it alone or together with b → a."""
+        tier = self.tier_of
+        if a in tier and b in tier and (tier[a] > tier[b] or (tier[a] == tier[b] and not self.within_tiers)):
+            return True
+        return (a, b) in self._forbidden_arrows
+
+    @functools.cached_property
+    def _forbidden_arrows(self) -> frozenset[tuple[str, str]]:
+        stated = {(e.a, e.b) for e in self.forbidden}
+        return frozenset(stated | {(e.b, e.a) for e in self.forbidden if not e.is_directed})
+
+    def forbidden_pairs(self) -> list[tuple[str, str]]:
+        """Pairs that cannot be adjacent: forbidden as such, in both directions, or inside a closed tier."""
+        pairs = {tuple(sorted(e.pair)) for e in self.forbidden}
+        if not self.within_tiers:
+            pairs |= {(a, b) for tier in self.tiers for a in tier for b in tier if a < b}
+        return sorted((a, b) for a, b in pairs if self.forbids(a, b) and self.forbids(b, a))
+
+    def arrows(self) -> list[tuple[str, str]]:
+        """Required edges whose direction is known, stated or because the other one is excluded."""
+        known = [e for e in self.required if e.is_directed]
+        open_ends = [e for e in self.required if not e.is_directed]
+        arrows = [(e.a, e.b) for e in known]
+        arrows += [(e.a, e.b) for e in open_ends if self.forbids(e.b, e.a)]
+        return arrows + [(e.b, e.a) for e in open_ends if self.forbids(e.a, e.b)]
+
+    def names(self) -> list[str]:
+        """Every variable mentioned, in order of appearance."""
+        mentioned = [name for e in (*self.forbidden, *self.required) for name in (e.a, e.b)]
+        mentioned += [name for tier in self.tiers for name in tier]
+        return list(dict.fromkeys(mentioned + [name for a, b, _ in self.prior_odds for name in (a, b)]))
+
+    def apply(self, names: Sequence[str], p_dd3: Matrix) -> Matrix:
+        """Enforce forbidden edges, required edges and prior odds on probabilities.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the D variables.
+        p_dd3 : ndarray, shape (D, D, 3)
+            Probabilities of none · skeleton · moral.
+
+        Returns
+        -------
+        ndarray, shape (D, D, 3)
+            A copy; every row still sums to one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> p = np.full((2, 2, 3), [0.6, 0.2, 0.2])
+        >>> Knowledge(forbidden=["a -- b"]).apply(["a", "b"], p)[0, 1].round(2).tolist()
+        [0.75, 0.0, 0.25]
+        """
+        self.check_names(names)
+        place = {name: k for k, name in enumerate(names)}
+        p_dd3 = p_dd3.copy()
+        for a, b, odds in self.prior_odds:
+            _multiply_odds(p_dd3, place[a], place[b], odds)
+        for a, b in self.forbidden_pairs():
+            _multiply_odds(p_dd3, place[a], place[b], 0.0)
+        for edge in self.required:
+            p_dd3[[place[edge.a], place[edge.b]], [place[edge.b], place[edge.a]]] = [0.0, 1.0, 0.0]
+        return p_dd3
+
+    # ── contradictions ────────────────────────────────────────────────────────────────────────────────────
+
+    def check_names(self, names: Sequence[str], left_out: Sequence[str] = ()) -> None:
+        """Refuse knowledge about variables the table does not have."""
+        known = set(names)
+        for name in self.names():
+            if name in left_out:
+                raise KnowledgeError(
+                    f"knowledge names {name!r}, which was left out of the table. Keep it (fill its gaps, or "
+                    "do not drop it), or take it out of the knowledge."
+                )
+            if name not in known:
+                near = difflib.get_close_matches(name, names, n=1)
+                hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(map(repr, names[:6]))} …"
+                raise KnowledgeError(f"knowledge names {name!r}, which the table does not have. {hint}")
+
+    def _check(self) -> None:
+        for edge in self.required:
+            self._check_required(edge)
+        fixed = {e.pair: "required" for e in self.required}
+        fixed |= {frozenset(pair): "forbidden" for pair in self.forbidden_pairs()}
+        for a, b, _ in self.prior_odds:
+            if kind := fixed.get(frozenset((a, b))):
+                raise KnowledgeError(
+                    f"{a} -- {b} is {kind} and has prior odds as well. Take one of them out."
+                )
+        if cycle := find_cycle(self.arrows()):
+            raise KnowledgeError(
+                f"the required edges close a cycle: {' -> '.join(cycle)}. Take one of them out."
+            )
+
+    def _check_required(self, edge: Edge) -> None:
+        tier = self.tier_of
+        directions = [(edge.a, edge.b)] if edge.is_directed else [(edge.a, edge.b), (edge.b, edge.a)]
+        if not all(self.forbids(a, b) for a, b in directions):
+            return
+        against = [
+            str(e)
+            for e in self.forbidden
+            if e.pair == edge.pair and (not e.is_directed or e[:2] in directions)
+        ]
+        if against:
+            raise KnowledgeError(
+                f"{edge} is required, but {' and '.join(against)} forbidden. Take one of them out."
+            )
+        if tier[edge.a] == tier[edge.b]:
+            raise KnowledgeError(
+                f"{edge} is required, but both are in tier {tier[edge.a] + 1} and within_tiers=False "
+                "excludes edges there. Move one of the two, or allow edges within tiers."
+            )
+        raise KnowledgeError(
+            f"the required edge {edge} runs against the tiers: {edge.a!r} is in tier {tier[edge.a] + 1} and "
+            f"{edge.b!r} in tier {tier[edge.b] + 1}. Turn the edge, or change the tiers."
+        )
+
+
+def _multiply_odds(p_dd3: Matrix, i: int, j: int, odds: float) -> None:
+    """Multiply the odds of skeleton; the other two classes keep their proportion."""
+    p = p_dd3[i, j].copy()
+    p[SKELETON] *= odds
+    if p.sum() == 0.0:  # a certain edge, forbidden: nothing is known of the rest
+        p[NONE] = 1.0
+    p_dd3[i, j] = p_dd3[j, i] = p / p.sum()
+
+
+def find_cycle(arrows: Iterable[tuple[str, str]]) -> list[str]:
+    """Find a directed cycle, first name repeated at the end; empty if there is none.
+
+    Examples
+    --------
+    >>> find_cycle([("a", "b"), ("b", "c"), ("c", "b")])
+    ['b', 'c', 'b']
+    """
+    children: dict[str, list[str]] = {}
+    for a, b in arrows:
+        children.setdefault(a, []).append(b)
+    alive = set(children)
+    while dead := {a for a in alive if not any(b in alive for b in children[a])}:
+        alive -= dead
+    if not alive:
+        return []
+    path = [min(alive)]
+    while (after := next(b for b in children[path[-1]] if b in alive)) not in path:
+        path.append(after)
+    return [*path[path.index(after) :], after]
+
+
+def _read_edges(kind: str, edges: Iterable[EdgeLike]) -> tuple[Edge, ...]:
+    if isinstance(edges, str):
+        edges = [edges]
+    if not isinstance(edges, Iterable):
+        raise KnowledgeError(f"{kind}={edges!r} is not a list of edges. Pass for example [('a', 'b')].")
+    return tuple(dict.fromkeys(read_edge(edge) for edge in edges))
+
+
+def _read_tiers(tiers: Tiers | None) -> tuple[tuple[str, ...], ...]:
+    if not tiers:
+        return ()
+    if isinstance(tiers, Mapping):
+        numbers = sorted(set(tiers.values()))
+        tiers = [[str(name) for name, number in tiers.items() if number == k] for k in numbers]
+    if isinstance(tiers, str) or any(isinstance(tier, str) for tier in tiers):
+        raise KnowledgeError(f"tiers={tiers!r} must be a list of lists, as in [['age'], ['dose', 'diet']].")
+    result = tuple(tuple(str(name) for name in tier) for tier in tiers)
+    seen: dict[str, int] = {}
+    for k, tier in enumerate(result):
+        for name in tier:
+            if seen.setdefault(name, k) != k:
+                raise KnowledgeError(f"{name!r} is in tier {seen[name] + 1} and in tier {k + 1}. Keep one.")
+    return result
+
+
+def _read_odds(prior_odds: PriorOdds | None) -> tuple[tuple[str, str, float], ...]:
+    if not prior_odds:
+        return ()
+    rows = prior_odds.items() if isinstance(prior_odds, Mapping) else map(_split_odds, prior_odds)
+    result: dict[frozenset[str], tuple[str, str, float]] = {}
+    for edge_like, odds in rows:
+        edge = read_edge(edge_like)
+        if edge.is_directed:
+            raise KnowledgeError(
+                f"prior odds are for pairs, and {edge} has a direction. Write {edge.a} -- {edge.b}."
+            )
+        if not isinstance(odds, numbers.Real) or not 0 < float(odds) < math.inf:
+            raise KnowledgeError(
+                f"the prior odds of {edge} are {odds!r}; they must be a positive number. For certainty use "
+                "required or forbidden."
+            )
+        if edge.pair in result:
+            raise KnowledgeError(f"{edge} has prior odds twice. Keep one of them.")
+        result[edge.pair] = (edge.a, edge.b, float(odds))
+    return tuple(result.values())
+
+
+def _split_odds(row: Sequence[Any]) -> tuple[EdgeLike, Any]:
+    if isinstance(row, str) or len(row) not in (2, 3):
+        raise KnowledgeError(f"{row!r} is not a prior; write (a, b, odds).")
+    return (row[0], row[1]) if len(row) == 2 else ((row[0], row[1]), row[2])
