@@ -81,9 +81,7 @@ def simple_paths(dag, start, end):
         if path[-1] == end:
             yield path
             continue
-        stack.extend(
-            [*path, k] for k in range(len(dag)) if k not in path and (dag[path[-1], k] or dag[k, path[-1]])
-        )
+        stack.extend([*path, k] for k in range(len(dag)) if k not in path and (dag[path[-1], k] or dag[k, path[-1]]))
 
 
 def descendants(dag, node):
@@ -209,9 +207,7 @@ def test_consistent_extension_exists_exactly_when_a_dag_qualifies():
 def test_cpdags_of_a_third_party():
     with np.load(PAIRS) as stored:
         settings_ = sorted(key.removesuffix("_dag") for key in stored.files if key.endswith("_dag"))
-        pairs = [
-            (d, c) for s in settings_ for d, c in zip(stored[f"{s}_dag"], stored[f"{s}_cpdag"], strict=True)
-        ]
+        pairs = [(d, c) for s in settings_ for d, c in zip(stored[f"{s}_dag"], stored[f"{s}_cpdag"], strict=True)]
     assert len(pairs) == 237
     for dag, cpdag in pairs:
         np.testing.assert_array_equal(dag_to_cpdag(dag), cpdag)
@@ -362,9 +358,7 @@ def test_a_graph_without_extension_says_why(adj, message):
         ([[0, 1], [0, 1]], r"adjacency\[1, 1\] is 1: a variable cannot point at itself"),
     ],
 )
-@pytest.mark.parametrize(
-    "function", [check_adjacency, skeleton, dag_to_cpdag, is_dag, is_cpdag, edge_classes]
-)
+@pytest.mark.parametrize("function", [check_adjacency, skeleton, dag_to_cpdag, is_dag, is_cpdag, edge_classes])
 def test_bad_matrices_are_refused_at_the_door(function, adj, message):
     with pytest.raises(GraphError, match=message):
         function(adj)

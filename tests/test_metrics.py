@@ -198,6 +198,10 @@ def test_calibration_error_follows_its_definition(rng):
         assert expected_calibration_error(seen, said, bins) == pytest.approx(total, rel=1e-10)
 
 
+def test_calibration_bins_are_closed_on_the_right():
+    assert expected_calibration_error([1, 0], [0.5, 0.9], bins=2) == pytest.approx((0.5 + 0.9) / 2)
+
+
 def test_honest_probabilities_are_calibrated_and_bold_ones_are_not():
     rng = np.random.default_rng(0)
     said = rng.random(50_000)

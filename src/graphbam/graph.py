@@ -84,16 +84,12 @@ def check_adjacency(adj: ArrayLike) -> BoolMatrix:
     """
     matrix = np.asarray(adj)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise GraphError(
-            f"adjacency has shape {matrix.shape}; it must be square: one row and one column each."
-        )
+        raise GraphError(f"adjacency has shape {matrix.shape}; it must be square: one row and one column each.")
     edges: BoolMatrix = np.equal(matrix, 1)
     strange = np.argwhere(~edges & (matrix != 0))
     if len(strange):
         i, j = strange[0]
-        raise GraphError(
-            f"adjacency[{i}, {j}] is {matrix[i, j]}; entries must be 0 or 1: apply a threshold first."
-        )
+        raise GraphError(f"adjacency[{i}, {j}] is {matrix[i, j]}; entries must be 0 or 1: apply a threshold first.")
     if edges.diagonal().any():
         i = int(edges.diagonal().argmax())
         raise GraphError(f"adjacency[{i}, {i}] is 1: a variable cannot point at itself; clear the diagonal.")
@@ -230,10 +226,13 @@ def v_structures(adj: ArrayLike) -> NDArray[np.int64]:
     array([[0, 2, 1]])
     """
     edges = check_adjacency(adj)
-    arrows = edges & ~edges.T
-    a, b = np.nonzero(np.triu(~(edges | edges.T), k=1))
-    pair, c = np.nonzero(arrows[a] & arrows[b])
-    return np.unique(np.stack([a[pair], c, b[pair]], axis=1), axis=0)  # unique already; this sorts the rows
+    arrows, apart = edges & ~edges.T, np.triu(~(edges | edges.T), k=1)
+    found = [np.empty((0, 3), dtype=np.int64)]
+    for c in range(len(edges)):
+        parents = np.flatnonzero(arrows[:, c])
+        a, b = parents[np.argwhere(apart[np.ix_(parents, parents)]).T]
+        found.append(np.stack([a, np.full_like(a, c), b], axis=1))
+    return np.unique(np.concatenate(found), axis=0)  # unique already; this sorts the rows
 
 
 # ── order and cycles ──────────────────────────────────────────────────────────────────────────────────────
@@ -298,9 +297,7 @@ def _describe_obstacle(edges: BoolMatrix, order: NDArray[np.int64]) -> str:
     """Say what keeps a graph from being a DAG, given the variables that could be ordered."""
     both = np.argwhere(edges & edges.T)
     if len(both):
-        return (
-            f"{both[0][0]} — {both[0][1]} is undirected; choose a direction, e.g. with consistent_extension"
-        )
+        return f"{both[0][0]} — {both[0][1]} is undirected; choose a direction, e.g. with consistent_extension"
     cycle = _find_cycle(edges, order)
     return f"it has the cycle {' → '.join(map(str, cycle))}; remove one of these edges"
 

@@ -115,9 +115,7 @@ def _joined(first: BoolMatrix, second: BoolMatrix) -> BoolMatrix:
     return (first.astype(np.float32) @ second.astype(np.float32)) > 0
 
 
-def _arrows_at(
-    shape: tuple[int, ...], a: NDArray[np.intp], b: NDArray[np.intp], found: BoolMatrix
-) -> BoolMatrix:
+def _arrows_at(shape: tuple[int, ...], a: NDArray[np.intp], b: NDArray[np.intp], found: BoolMatrix) -> BoolMatrix:
     """Place an arrow a → b for each row of `found` with anything in it."""
     arrows = np.zeros(shape, dtype=bool)
     arrows[a, b] = found.any(axis=1)
@@ -266,8 +264,7 @@ def _check_pair(kind: str, pair: Arrow, n_variables: int) -> Arrow:
     indices = [index for index in pair if 0 <= index < n_variables]
     if len(pair) != 2 or len(set(indices)) != 2:
         raise KnowledgeError(
-            f"{kind} {tuple(pair)} is not a pair of variables; "
-            f"give two different numbers from 0 to {n_variables - 1}."
+            f"{kind} {tuple(pair)} is not a pair of variables; give two different numbers from 0 to {n_variables - 1}."
         )
     return indices[0], indices[1]
 
@@ -279,9 +276,7 @@ def _direct(graph: NDArray[np.int8], claim: _Claim) -> NDArray[np.int8]:
     return close_under_meek(directed)
 
 
-def _refuse_contradiction(
-    claim: _Claim, graph: NDArray[np.int8], given: NDArray[np.int8], used: Sequence[str]
-) -> None:
+def _refuse_contradiction(claim: _Claim, graph: NDArray[np.int8], given: NDArray[np.int8], used: Sequence[str]) -> None:
     """Say why a claim cannot hold: no edge, an arrow of the given graph, or one that other claims imply."""
     text, tail, head, needs_edge = claim
     adjacent = bool(graph[tail, head] or graph[head, tail])

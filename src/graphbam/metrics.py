@@ -124,9 +124,7 @@ def _import_gadjid() -> Any:
 def _same_size(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     first, second = check_adjacency(a), check_adjacency(b)
     if len(first) != len(second):
-        raise GraphError(
-            f"One graph has {len(first)} variables, the other {len(second)}; compare equal sizes."
-        )
+        raise GraphError(f"One graph has {len(first)} variables, the other {len(second)}; compare equal sizes.")
     return first, second
 
 
@@ -143,9 +141,7 @@ def pair_values(matrix: ArrayLike) -> NDArray[Any]:
     """
     square = np.asarray(matrix)
     if square.ndim != 2 or square.shape[0] != square.shape[1]:
-        raise GraphError(
-            f"matrix has shape {square.shape}; it must be square: one row and one column a variable."
-        )
+        raise GraphError(f"matrix has shape {square.shape}; it must be square: one row and one column a variable.")
     return square[np.triu_indices(len(square), k=1)]
 
 
@@ -208,9 +204,7 @@ def skeleton_average_precision(adj_true: ArrayLike, score_dd: ArrayLike) -> floa
     """
     adjacent, score = skeleton(adj_true), np.asarray(score_dd, dtype=float)
     if score.shape != adjacent.shape:
-        raise GraphError(
-            f"score has shape {score.shape}, the graph {adjacent.shape}; give one score for each pair."
-        )
+        raise GraphError(f"score has shape {score.shape}, the graph {adjacent.shape}; give one score for each pair.")
     return average_precision(pair_values(adjacent), pair_values((score + score.T) / 2))
 
 
@@ -297,9 +291,7 @@ def expected_calibration_error(truth: ArrayLike, probability: ArrayLike, bins: i
     _refuse_mismatch(seen, said)
     outside = np.flatnonzero((said < 0) | (said > 1))
     if len(outside):
-        raise GraphError(
-            f"probability is {said[outside[0]]} at entry {outside[0]}; it must lie between 0 and 1."
-        )
+        raise GraphError(f"probability is {said[outside[0]]} at entry {outside[0]}; it must lie between 0 and 1.")
     place = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], said, side="left")
     surplus = np.bincount(place, weights=said - seen, minlength=bins)
     return float(np.abs(surplus).sum() / len(said))
@@ -321,9 +313,7 @@ def _finite(values: ArrayLike, name: str) -> NDArray[np.float64]:
     flat = np.asarray(values, dtype=float).ravel()
     strange = np.flatnonzero(~np.isfinite(flat))
     if len(strange):
-        raise GraphError(
-            f"{name} is {flat[strange[0]]} at entry {strange[0]}; replace it by a finite number."
-        )
+        raise GraphError(f"{name} is {flat[strange[0]]} at entry {strange[0]}; replace it by a finite number.")
     return flat
 
 
