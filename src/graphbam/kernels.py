@@ -8,6 +8,7 @@ and does the whole inversion there: one read, one write.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,10 +18,10 @@ LARGEST_SWEEP = 128
 """Matrices above this size do not fit the registers of one program; cuSOLVER takes them."""
 
 
-def shifted_inverses(s: Tensor, poles: Tensor) -> Tensor:
-    """(S + t_j I)⁻¹ for every pole: (..., D, D) and (J,) → (J, ..., D, D); not differentiable by itself."""
+def shifted_inverses(s: Tensor, poles: Sequence[float]) -> Tensor:
+    """(S + t_j I)⁻¹ for every pole: (..., D, D) → (J, ..., D, D); not differentiable by itself."""
     if s.is_cuda and s.dtype == torch.float32 and s.shape[-1] <= LARGEST_SWEEP and _sweep_kernel() is not None:
-        return _sweep(s, poles)
+        return _sweep(s, pole_tensor(tuple(poles), s.device))
     eye = torch.eye(s.shape[-1], dtype=s.dtype, device=s.device)
     if s.is_cuda:
         shifted = s + poles.view(-1, *[1] * s.ndim) * eye
@@ -29,6 +30,12 @@ def shifted_inverses(s: Tensor, poles: Tensor) -> Tensor:
     for j, pole in enumerate(poles):
         out[j] = torch.cholesky_inverse(torch.linalg.cholesky_ex(s + pole * eye).L)
     return out
+
+
+@functools.lru_cache
+def pole_tensor(poles: tuple[float, ...], device: torch.device) -> Tensor:
+    """Poles on a device, copied there once: a copy inside a captured CUDA graph is not allowed."""
+    return torch.tensor(poles, dtype=torch.float32, device=device)
 
 
 def _sweep(s: Tensor, poles: Tensor) -> Tensor:

@@ -88,7 +88,14 @@ class EdgeNetConfig:
             size, parts = getattr(self, whole), getattr(self, part)
             if size % parts:
                 raise ConfigError(f"{part}={parts} does not divide {whole}={size}; try {whole}={size - size % parts}")
-        for name in ("attribute_layers", "sample_layers", "dense_layers", "dense_hidden", "bilinear_layers", "ridge"):
+        for name in (
+            "attribute_layers",
+            "sample_layers",
+            "dense_layers",
+            "dense_hidden",
+            "bilinear_layers",
+            "ridge",
+        ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it cannot be negative")
 
@@ -96,7 +103,13 @@ class EdgeNetConfig:
     def paper(cls, **changes: Any) -> EdgeNetConfig:
         """The paper's network: C = c = 100, five heads, ten layers of each kind, log and dense layers as head."""
         sizes = {"channels": 100, "heads": 5, "attribute_layers": 10, "sample_layers": 10, "dense_layers": 10}
-        spd_part = {"spd_channels": 100, "spd_heads": 5, "bilinear_layers": 10, "pair_channels": 100, "pair_layers": 0}
+        spd_part = {
+            "spd_channels": 100,
+            "spd_heads": 5,
+            "bilinear_layers": 10,
+            "pair_channels": 100,
+            "pair_layers": 0,
+        }
         plain = {"dense_hidden": 0, "attention_output": False, "embedding_bias": False}
         return cls(**(sizes | spd_part | plain | changes))
 
@@ -251,8 +264,8 @@ class PairHead(nn.Module):
     def forward(self, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor) -> Tensor:
         n_samples, n_variables = h_bmdc.shape[1:3]
         cross_bcdd = self.cross(h_bmdc)
-        raw_rbcdd = spd.resolvents(raw_bcdd, raw_bcdd.new_tensor(RAW_POLES))
-        log_rbcdd = spd.resolvents(s_bcdd, spd.log_poles()[0].to(s_bcdd)) if self.matrix_log else s_bcdd[None]
+        raw_rbcdd = spd.resolvents(raw_bcdd, RAW_POLES)
+        log_rbcdd = spd.resolvents(s_bcdd, spd.log_poles().poles) if self.matrix_log else s_bcdd[None]
         evidence = table_features(n_samples, n_variables, s_bcdd)
         sqrt_m = s_bcdd.new_full((), n_samples**0.5)
         z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, log_rbcdd, evidence, sqrt_m).to(h_bmdc.dtype)
@@ -282,13 +295,22 @@ class PairFeatures(nn.Module):
         self.size = Linear(2, pair_channels, bias=False)
 
     def forward(
-        self, raw_bcdd: Tensor, raw_rbcdd: Tensor, cross_bcdd: Tensor, log_rbcdd: Tensor, evidence: Tensor, sqrt_m: Tensor
+        self,
+        raw_bcdd: Tensor,
+        raw_rbcdd: Tensor,
+        cross_bcdd: Tensor,
+        log_rbcdd: Tensor,
+        evidence: Tensor,
+        sqrt_m: Tensor,
     ) -> Tensor:
         plain = [raw_bcdd, cross_bcdd, *spd.correlate(raw_rbcdd).unbind(0)]
         significance = [(sqrt_m * r).asinh() / 3 for r in plain]
         last = log_rbcdd[:1].unbind(0)
         if self.matrix_log:
-            last = (spd.log_from_resolvents(log_rbcdd) / 3, *(spd.correlate(log_rbcdd[j]) for j in HEAD_POLES))
+            last = (
+                spd.log_poles().from_resolvents(log_rbcdd) / 3,
+                *(spd.correlate(log_rbcdd[j]) for j in HEAD_POLES),
+            )
         z_bfdd = torch.cat([*plain, *significance, *last], 1)
         result: Tensor = self.mix(z_bfdd.movedim(1, -1)) + self.size(evidence)
         return result

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -91,12 +92,12 @@ def spd_softmax(s: Tensor) -> Tensor:
     return (s - (lse[..., :, None] + lse[..., None, :]) / 2).exp()
 
 
-def resolvents(s: Tensor, poles: Tensor) -> Tensor:
-    """Inverses (S + t_j I)⁻¹ for every pole t_j: (..., D, D) and (J,) → (J, ..., D, D).
+def resolvents(s: Tensor, poles: Sequence[float]) -> Tensor:
+    """Inverses (S + t_j I)⁻¹ for every pole t_j: (..., D, D) → (J, ..., D, D).
 
     Examples
     --------
-    >>> resolvents(torch.eye(2), torch.tensor([1.0, 3.0]))[:, 0, 0]
+    >>> resolvents(torch.eye(2), (1.0, 3.0))[:, 0, 0]
     tensor([0.5000, 0.2500])
     """
     result: Tensor = _Resolvents.apply(s, poles)  # type: ignore[no-untyped-call]
@@ -107,7 +108,7 @@ class _Resolvents(torch.autograd.Function):
     """R_j = (S + t_j I)⁻¹ forward; dS = −Σ_j R_j G_j R_j backward. The poles are constants."""
 
     @staticmethod
-    def forward(ctx: Any, s: Tensor, poles: Tensor) -> Tensor:
+    def forward(ctx: Any, s: Tensor, poles: Sequence[float]) -> Tensor:
         r_jdd = kernels.shifted_inverses(s, poles)
         ctx.save_for_backward(r_jdd)
         return r_jdd
@@ -119,8 +120,8 @@ class _Resolvents(torch.autograd.Function):
 
 
 @functools.lru_cache
-def log_poles(n_poles: int = LOG_POLES, low: float = LOG_RANGE[0], high: float = LOG_RANGE[1]) -> tuple[Tensor, Tensor]:
-    """Poles t (J,) and weights (J + 1,) of the rational logarithm, in float64, constant term first.
+def log_poles(n_poles: int = LOG_POLES, low: float = LOG_RANGE[0], high: float = LOG_RANGE[1]) -> RationalLog:
+    """Poles and weights of the rational logarithm.
 
     The scalar problem `log λ ≈ c₀ + Σ c_j t_j / (λ + t_j)` decides it, because both sides act on eigenvalues alone.
     """
@@ -128,18 +129,23 @@ def log_poles(n_poles: int = LOG_POLES, low: float = LOG_RANGE[0], high: float =
     poles = torch.logspace(math.log10(low) - 0.7, math.log10(high) + 0.77, n_poles, dtype=torch.float64)
     terms = poles / (eigenvalues[:, None] + poles)
     design = torch.cat([torch.ones_like(terms[:, :1]), terms], 1)
-    weights = torch.linalg.lstsq(design, eigenvalues.log()[:, None], driver="gelsd").solution[:, 0]
-    return poles, weights
+    constant, *weights = torch.linalg.lstsq(design, eigenvalues.log()[:, None], driver="gelsd").solution[:, 0].tolist()
+    return RationalLog(tuple(poles.tolist()), tuple(weights), constant)
 
 
-def log_from_resolvents(r_jdd: Tensor) -> Tensor:
-    """Fast logarithm from the resolvents at the poles of `log_poles`: (J, ..., D, D) → (..., D, D)."""
-    poles, weights = log_poles(r_jdd.shape[0])
-    scaled = (weights[1:] * poles).tolist()
-    total = scaled[0] * r_jdd[0]
-    for weight, r_dd in zip(scaled[1:], r_jdd[1:], strict=True):
-        total = total + weight * r_dd
-    return total + float(weights[0]) * torch.eye(r_jdd.shape[-1], dtype=r_jdd.dtype, device=r_jdd.device)
+class RationalLog(NamedTuple):
+    """log λ ≈ constant + Σ_j weights_j · poles_j / (λ + poles_j)."""
+
+    poles: tuple[float, ...]
+    weights: tuple[float, ...]
+    constant: float
+
+    def from_resolvents(self, r_jdd: Tensor) -> Tensor:
+        """The logarithm from the resolvents at these poles: (J, ..., D, D) → (..., D, D)."""
+        total = self.constant * torch.eye(r_jdd.shape[-1], dtype=r_jdd.dtype, device=r_jdd.device)
+        for pole, weight, r_dd in zip(self.poles, self.weights, r_jdd.unbind(0), strict=True):
+            total = total + (weight * pole) * r_dd
+        return total
 
 
 def logm(s: Tensor, n_poles: int = LOG_POLES) -> Tensor:
@@ -152,8 +158,8 @@ def logm(s: Tensor, n_poles: int = LOG_POLES) -> Tensor:
     >>> logm(torch.diag(torch.tensor([1.0, 10.0], dtype=torch.float64))).diagonal().round(decimals=3)
     tensor([0.0000, 2.3030], dtype=torch.float64)
     """
-    poles = log_poles(n_poles)[0].to(s)
-    return log_from_resolvents(resolvents(s, poles))
+    rational = log_poles(n_poles)
+    return rational.from_resolvents(resolvents(s, rational.poles))
 
 
 def logm_exact(s: Tensor, low: float = LOG_RANGE[0]) -> Tensor:

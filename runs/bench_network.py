@@ -1,0 +1,138 @@
+"""How fast the network is, against the floors: the numbers of docs/performance.md, section Network.
+
+    python runs/bench_network.py --device cuda --json out/bench_network.json
+    python runs/bench_network.py --device cpu
+
+On a GPU: forward and backward at (d=55, M=525, 16 tables) and (d=20, M=150, 32 tables), plain, compiled, and compiled
+and replayed as a CUDA graph; peak memory; the logarithm alone. On a CPU: the forward pass at d=100, M=500.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+from graphbam import spd
+from graphbam.network import DESIGNS, EdgeNet
+from graphbam.training.floor import training_work
+from graphbam.training.loss import edge_loss
+
+SHAPES = {"large": (16, 525, 55), "small": (32, 150, 20)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--designs", nargs="+", default=["default", "paper"], choices=list(DESIGNS))
+    parser.add_argument("--modes", nargs="+", default=["eager", "compiled", "graph"])
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    rows = on_gpu(options.designs, options.modes) if options.device == "cuda" else on_cpu(options.designs)
+    names = list(rows[0])
+    print("| " + " | ".join(names) + " |\n|" + "---|" * len(names))
+    for row in rows:
+        print(
+            "| "
+            + " | ".join(f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values())
+            + " |"
+        )
+    if options.json:
+        with open(options.json, "w") as stream:
+            json.dump(rows, stream, indent=1)
+
+
+def on_cpu(designs: list[str]) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for design in designs:
+        network = EdgeNet(DESIGNS[design]()).eval()
+        for d, m in ((20, 200), (50, 200), (100, 500), (100, 1000)):
+            x_md = torch.randn(1, m, d, generator=torch.Generator().manual_seed(0))
+            with torch.no_grad():
+                network(x_md)
+                began = time.perf_counter()
+                network(x_md)
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            rows.append({"design": design, "d": d, "M": m, "forward s": time.perf_counter() - began, "peak GiB": peak})
+    return rows
+
+
+def on_gpu(designs: list[str], modes: list[str]) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for design in designs:
+        for mode in modes:
+            network = EdgeNet(DESIGNS[design]()).cuda()
+            if mode != "eager":
+                network.compile_blocks()
+            for name, shape in SHAPES.items():
+                rows.append(measure(network, design, mode, name, shape))
+            del network
+    return rows
+
+
+def measure(network: EdgeNet, design: str, mode: str, name: str, shape: tuple[int, int, int]) -> dict[str, object]:
+    rng = torch.Generator("cuda").manual_seed(0)
+    x_bmd = torch.randn(*shape, generator=rng, device="cuda")
+    classes_bdd = torch.zeros(shape[0], shape[2], shape[2], dtype=torch.long, device="cuda")
+
+    def work() -> None:
+        network.zero_grad(set_to_none=True)
+        edge_loss(network(x_bmd), classes_bdd).total().backward()
+
+    began = time.perf_counter()
+    for _ in range(3):
+        work()
+    torch.cuda.synchronize()
+    warm = time.perf_counter() - began
+    torch.cuda.reset_peak_memory_stats()
+    milliseconds = time_on_gpu(capture(work) if mode == "graph" else work)
+    floor = training_work(network.config, *shape)
+    log = time_on_gpu(logarithm_work(shape[0] * network.config.spd_channels, shape[2]))
+    return {
+        "design": design,
+        "mode": mode,
+        "tables, M, d": f"{shape[0]}, {shape[1]}, {shape[2]}",
+        "ms": milliseconds,
+        "floor ms": floor.seconds() * 1e3,
+        "peak GiB": torch.cuda.max_memory_allocated() / 2**30,
+        "log ms": log,
+        "log share": log / milliseconds,
+        "warm-up s": warm,
+    }
+
+
+def logarithm_work(n_matrices: int, d: int) -> Callable[[], None]:
+    rng = torch.Generator("cuda").manual_seed(1)
+    a = torch.randn(n_matrices, d, 2 * d, generator=rng, device="cuda")
+    s = spd.correlate(a @ a.mT, ridge=1e-3).requires_grad_()
+    grad = torch.randn(s.shape, generator=rng, device="cuda")
+    return lambda: spd.logm(s).backward(grad)
+
+
+def capture(work: Callable[[], None]) -> Callable[[], None]:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay
+
+
+def time_on_gpu(work: Callable[[], None], repeats: int = 15) -> float:
+    """Median milliseconds."""
+    times = []
+    for _ in range(repeats + 3):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        work()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end))
+    return statistics.median(times[3:])
+
+
+if __name__ == "__main__":
+    main()

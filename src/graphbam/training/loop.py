@@ -1,0 +1,291 @@
+"""The training loop: budgets, reports, checkpoints, several processes. What a step does is in `step`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from graphbam.errors import ConfigError, WeightsError
+from graphbam.network import EdgeNet
+from graphbam.training.checkpoint import Progress, average_into, load_checkpoint, save_checkpoint
+from graphbam.training.config import TrainConfig
+from graphbam.training.floor import training_work
+from graphbam.training.schedule import learning_rate
+from graphbam.training.step import Stepper
+from graphbam.training.stream import Batch, Stream
+from graphbam.weights import load_weights, save_weights
+
+CHECKPOINT = "checkpoint.safetensors"
+WEIGHTS = "weights.safetensors"
+LOG = "log.jsonl"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Budget:
+    """When a run ends, and how often it speaks and saves. Steps count over all continuations, minutes from now."""
+
+    steps: int | None = None
+    minutes: float | None = None
+    decay: bool = False
+    """Whether the learning rate comes down at the end, for weights to be released."""
+    report_seconds: float = 5.0
+    save_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.steps is None and self.minutes is None:
+            raise ConfigError("training needs an end: give steps, minutes or both")
+
+    def spent(self, step: int, seconds: float, first_step: int) -> float:
+        """Share of the budget used, the larger of steps and time."""
+        by_steps = (step - first_step) / max(self.steps - first_step, 1) if self.steps is not None else 0.0
+        by_time = seconds / max(self.minutes * 60, 1e-9) if self.minutes is not None else 0.0
+        return max(by_steps, by_time)
+
+
+def train(
+    config: TrainConfig,
+    out: str | os.PathLike[str],
+    *,
+    budget: Budget,
+    resume: bool = False,
+    start: str | None = None,
+    device: str = "auto",
+    compile_blocks: bool | None = None,
+    report: Callable[[dict[str, float]], None] | None = None,
+) -> Path:
+    """Train a network on an endless simulated stream and write its averaged weights.
+
+    Under `torchrun` every process simulates its own tables and gradients are averaged by DistributedDataParallel.
+
+    Parameters
+    ----------
+    config : TrainConfig
+        What is trained, on what.
+    out : path
+        Folder for the checkpoint, the log (one JSON object a line) and the weights.
+    budget : Budget
+        When to stop.
+    resume : bool
+        Continue from the checkpoint in `out`; it must belong to the same config.
+    start : str, optional
+        Weights (name or path) to begin a fresh run from.
+    device : str
+        `"auto"`, `"cpu"`, `"cuda"` or a CUDA device.
+    compile_blocks : bool, optional
+        Whether to compile the network; by default on a GPU only.
+    report : callable, optional
+        Called with every line of the log.
+
+    Returns
+    -------
+    Path
+        The weights file, `out/weights.safetensors`.
+    """
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _processes(device) as (rank, place):
+        run = _Run(config, folder, budget, place, rank, compile_blocks, report)
+        run.begin(resume, start)
+        run.loop()
+        return run.finish()
+
+
+class _Run:
+    """One call of `train`: owns the network, the stepper and the counters."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        folder: Path,
+        budget: Budget,
+        device: torch.device,
+        rank: int,
+        compile_blocks: bool | None,
+        report: Callable[[dict[str, float]], None] | None,
+    ):
+        self.config, self.folder, self.budget, self.device, self.rank = config, folder, budget, device, rank
+        self.on_report = report or (lambda line: None)
+        self.network = new_network(config, device)
+        if device.type == "cuda" if compile_blocks is None else compile_blocks:
+            self.network.compile_blocks()
+        distributed = dist.is_initialized()
+        forward: nn.Module = self.network
+        if distributed:
+            forward = nn.parallel.DistributedDataParallel(self.network)
+        self.stepper = Stepper(
+            self.network,
+            weight_decay=config.weight_decay,
+            clip_norm=config.clip_norm,
+            ema_decay=config.ema_decay,
+            capture=device.type == "cuda" and not distributed,
+            forward=forward,
+        )
+        self.progress = Progress()
+        self.floor_seconds = 0.0
+
+    def begin(self, resume: bool, start: str | None) -> None:
+        """Load a checkpoint or starting weights, or refuse to overwrite a run."""
+        path = self.folder / CHECKPOINT
+        if resume:
+            self.progress = load_checkpoint(path, self.stepper, self.config)
+        elif path.exists():
+            raise WeightsError(f"{path} exists; continue it with --resume, or choose another folder")
+        elif start is not None:
+            self._start_from(start)
+        self.first_step = self.progress.step
+        self.first_seconds = self.progress.seconds
+
+    def loop(self) -> None:
+        """Step until the budget is spent or the process is asked to stop."""
+        stream = Stream(self.config, self.device, rank=self.rank, first_step=self.progress.step)
+        began = last_report = last_save = time.monotonic()
+        with _stop_requested() as stop:
+            for batch in stream:
+                now = time.monotonic()
+                spent = self.budget.spent(self.progress.step, now - began, self.first_step)
+                if _any_process(spent >= 1 or stop(), self.device):
+                    break
+                self.step(batch, spent)
+                self.progress.seconds = self.first_seconds + now - began
+                if now - last_report >= self.budget.report_seconds:
+                    self.report(now - last_report)
+                    last_report = time.monotonic()
+                if now - last_save >= self.budget.save_seconds:
+                    self.save()
+                    last_save = time.monotonic()
+        self.report(time.monotonic() - last_report)
+
+    def step(self, batch: Batch, spent: float) -> None:
+        """One batch."""
+        rate = learning_rate(self.config, self.progress.step, spent, decay=self.budget.decay)
+        self.stepper.step(batch, rate)
+        self.progress.step += 1
+        self.progress.tables += batch.shape.n_tables * _world_size()
+        self.floor_seconds += training_work(self.config.network, *batch.shape).seconds()
+
+    def report(self, seconds: float) -> None:
+        """Write one line of the log: losses, throughput, and how close to the floor the hardware runs."""
+        statistics = self.stepper.statistics()
+        if not statistics["steps"]:
+            return
+        self.progress.skipped += int(statistics.pop("skipped"))
+        last = self.progress.history[-1]["tables"] if self.progress.history else 0
+        line = {
+            "step": self.progress.step,
+            "tables": self.progress.tables,
+            "seconds": round(self.progress.seconds, 2),
+            **{name: round(value, 5) for name, value in statistics.items() if name != "steps"},
+            "skipped": self.progress.skipped,
+            "rate": float(self.stepper.rate),
+            "tables_per_second": round((self.progress.tables - last) / max(seconds, 1e-9), 1),
+            "share_of_floor": round(self.floor_seconds / max(seconds, 1e-9), 3),
+        }
+        self.floor_seconds = 0.0
+        self.progress.note({name: line[name] for name in ("step", "tables", "seconds", "loss")})
+        if self.rank == 0:
+            with open(self.folder / LOG, "a") as stream:
+                stream.write(json.dumps(line) + "\n")
+            self.on_report(line)
+
+    def save(self) -> None:
+        """Write the checkpoint, from the first process alone."""
+        if self.rank == 0:
+            save_checkpoint(self.folder / CHECKPOINT, self.stepper, self.config, self.progress)
+
+    def finish(self) -> Path:
+        """Save the checkpoint and the averaged weights."""
+        self.save()
+        path = self.folder / WEIGHTS
+        if self.rank == 0:
+            network = average_into(EdgeNet(self.config.network), self.stepper)
+            assert isinstance(network, EdgeNet)
+            save_weights(path, network, self.header())
+        return path
+
+    def header(self) -> dict[str, Any]:
+        """What the weights file says of its training."""
+        train = self.config.to_dict()
+        train.pop("network")
+        return {"kind": "weights", "train": train, "progress": dataclasses.asdict(self.progress)}
+
+    def _start_from(self, start: str) -> None:
+        loaded = load_weights(start)
+        if loaded.network.config != self.config.network:
+            raise WeightsError(f"weights {start!r} have another network design than this run; train with their config")
+        self.network.load_state_dict(loaded.network.state_dict())
+        for average, parameter in zip(self.stepper.average, self.stepper.parameters, strict=True):
+            average.copy_(parameter.detach())
+
+
+def new_network(config: TrainConfig, device: torch.device) -> EdgeNet:
+    """A fresh network whose initial weights depend on the config's seed alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        return EdgeNet(config.network).to(device)
+
+
+def choose_device(device: str) -> torch.device:
+    """`"auto"` is the GPU where there is one."""
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError(f"device {device!r} was asked for, but PyTorch sees no GPU here; use device='cpu'")
+    return torch.device(device)
+
+
+@contextmanager
+def _processes(device: str) -> Iterator[tuple[int, torch.device]]:
+    """Rank and device of this process; joins the others when started by torchrun."""
+    place = choose_device(device)
+    if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
+        yield 0, place
+        return
+    if place.type == "cuda":
+        place = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+        torch.cuda.set_device(place)
+    dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+    try:
+        yield dist.get_rank(), place
+    finally:
+        dist.destroy_process_group()
+
+
+def _world_size() -> int:
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def _any_process(flag: bool, device: torch.device) -> bool:
+    """Whether any process wants to stop: all must agree, or the others would wait for ever."""
+    if not dist.is_initialized():
+        return flag
+    vote = torch.tensor(float(flag), device=device)
+    dist.all_reduce(vote, op=dist.ReduceOp.MAX)
+    return bool(vote)
+
+
+@contextmanager
+def _stop_requested() -> Iterator[Callable[[], bool]]:
+    """SIGTERM and SIGINT end the loop after the step at hand, so that the run is saved."""
+    asked: list[int] = []
+    previous = {}
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            previous[number] = signal.signal(number, lambda n, frame: asked.append(n))
+    except ValueError:  # not the main thread: whoever owns the signals decides
+        pass
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,110 @@
+"""One optimiser step: forward, loss, backward, clip, AdamW, average. On a GPU it is replayed as a CUDA graph.
+
+A step on small tables is dozens of short kernels; launching them from Python takes longer than running them. Shapes
+come from a small grid, so the second time a shape appears its whole step is captured and from then on replayed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor, nn
+
+from graphbam.training.loss import edge_loss
+from graphbam.training.stream import Batch, Shape
+
+STATISTICS = ("loss", "classes", "edges", "penalty", "gradient_norm", "skipped", "steps")
+"""What is summed on the device between two reports."""
+
+
+@dataclasses.dataclass
+class _Captured:
+    """A recorded step and the tensors it reads."""
+
+    graph: torch.cuda.CUDAGraph
+    x_bmd: Tensor
+    classes_bdd: Tensor
+
+
+class Stepper:
+    """Applies steps to a network and keeps the averaged weights; a non-finite gradient is counted and skipped."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        weight_decay: float,
+        clip_norm: float,
+        ema_decay: float,
+        capture: bool,
+        forward: nn.Module | None = None,
+    ):
+        self.network, self.forward = network, forward or network
+        self.clip_norm, self.ema_decay, self.capture = clip_norm, ema_decay, capture
+        self.parameters = [p for p in network.parameters() if p.requires_grad]
+        device = self.parameters[0].device
+        self.rate = torch.zeros((), device=device)
+        matrices = [p for p in self.parameters if p.ndim >= 2]
+        vectors = [p for p in self.parameters if p.ndim < 2]
+        groups = [
+            {"params": matrices, "weight_decay": weight_decay},
+            {"params": vectors, "weight_decay": 0.0},
+        ]
+        self.optimizer = torch.optim.AdamW(
+            groups, lr=self.rate, betas=(0.9, 0.98), fused=True, capturable=device.type == "cuda"
+        )
+        self.average = [p.detach().clone() for p in self.parameters]
+        self.totals = torch.zeros(len(STATISTICS), device=device)
+        self.graphs: dict[Shape, _Captured | None] = {}
+        self.pool = torch.cuda.graph_pool_handle() if capture else None
+
+    def step(self, batch: Batch, rate: float) -> None:
+        """Learn from one batch at a learning rate."""
+        self.rate.fill_(rate)
+        if not self.capture:
+            self._update(batch.x_bmd, batch.classes_bdd)
+            return
+        shape = batch.shape
+        if shape not in self.graphs:  # the first visit also compiles and allocates
+            self._update(batch.x_bmd, batch.classes_bdd)
+            self.graphs[shape] = None
+            return
+        captured = self.graphs[shape] or self._record(batch)
+        self.graphs[shape] = captured
+        captured.x_bmd.copy_(batch.x_bmd)
+        captured.classes_bdd.copy_(batch.classes_bdd)
+        captured.graph.replay()
+
+    def statistics(self) -> dict[str, float]:
+        """Means since the last call (skipped: a count); this waits for the device."""
+        *sums, skipped, steps = self.totals.tolist()
+        self.totals.zero_()
+        good = max(steps - skipped, 1)
+        means = {name: value / good for name, value in zip(STATISTICS, sums, strict=False)}
+        return means | {"skipped": skipped, "steps": steps}
+
+    def _update(self, x_bmd: Tensor, classes_bdd: Tensor) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = edge_loss(self.forward(x_bmd), classes_bdd)
+        total = loss.total()
+        # a table of d variables has about d edges among d² pairs: a plain mean over pairs would hush large tables
+        (total * (x_bmd.shape[-1] / 20) ** 0.5).backward()  # type: ignore[no-untyped-call]
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.clip_norm, foreach=True)
+        bad = (~torch.isfinite(norm)).float()
+        self.optimizer.found_inf = bad  # type: ignore[attr-defined]  # the fused kernel leaves all as it was where set
+        self.optimizer.step()
+        torch._foreach_lerp_(self.average, self.parameters, 1 - self.ema_decay)
+        with torch.no_grad():
+            values = torch.stack([total, *loss, norm])
+            one = torch.ones_like(bad)
+            self.totals += torch.cat([torch.where(bad > 0, 0.0, values), torch.stack([bad, one])])
+
+    def _record(self, batch: Batch) -> _Captured:
+        x_bmd, classes_bdd = batch.x_bmd.clone(), batch.classes_bdd.clone()
+        graph = torch.cuda.CUDAGraph()
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
+            self._update(x_bmd, classes_bdd)
+        return _Captured(graph, x_bmd, classes_bdd)

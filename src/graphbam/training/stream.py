@@ -1,0 +1,137 @@
+"""An endless stream of simulated batches, made on the fly and never reused.
+
+Batch k depends on the seed, the rank and k alone: a run that stops and resumes sees exactly what an uninterrupted one
+would have seen. Batches come in windows (a few shapes, a few batches of each, shuffled), because simulating several
+batches of one shape at once is far cheaper than one by one. A thread prepares the next window while this one is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from graphbam.simulation.sem import sample_tables
+from graphbam.training.config import TrainConfig
+from graphbam.weights import ROWS_A_CHUNK
+
+
+class Shape(NamedTuple):
+    """Size of one batch."""
+
+    n_tables: int
+    n_samples: int
+    n_variables: int
+
+
+class Batch(NamedTuple):
+    """Tables with their labels: 0 none, 1 skeleton, 2 moral."""
+
+    x_bmd: Tensor
+    classes_bdd: Tensor
+
+    @property
+    def shape(self) -> Shape:
+        """Tables, samples, variables."""
+        return Shape(*self.x_bmd.shape)
+
+
+def shape_grid(config: TrainConfig) -> list[Shape]:
+    """All shapes of a run: a staggered grid of variables × samples, each with as many tables as the cells allow."""
+    grid = []
+    for i, d in enumerate(config.variables):
+        for j, m in enumerate(config.samples):
+            n_tables = min(config.max_tables, config.cells_per_step // (m * d), ROWS_A_CHUNK // m)
+            if (i + j) % config.stagger == 0 and n_tables:
+                grid.append(Shape(n_tables, m, d))
+    return grid
+
+
+def allowed_shapes(config: TrainConfig, step: int) -> list[Shape]:
+    """Shapes the curriculum allows at a step: the reach in both directions grows linearly to the whole grid."""
+    reach = config.curriculum_start + (1 - config.curriculum_start) * step / max(config.curriculum_steps, 1)
+    d_limit = config.variables[0] + reach * (config.variables[-1] - config.variables[0])
+    m_limit = config.samples[0] + reach * (config.samples[-1] - config.samples[0])
+    grid = shape_grid(config)
+    return [shape for shape in grid if shape.n_variables <= d_limit and shape.n_samples <= m_limit] or grid[:1]
+
+
+def draw_shapes(rng: torch.Generator, config: TrainConfig, step: int) -> list[Shape]:
+    """Shapes of one window."""
+    shapes = allowed_shapes(config, step)
+    weights = torch.tensor([shape.n_variables**config.size_lean for shape in shapes], dtype=torch.float64)
+    picks = torch.multinomial(weights, config.window, replacement=True, generator=rng)
+    return [shapes[i] for i in picks.tolist()]
+
+
+def simulate_window(config: TrainConfig, index: int, device: torch.device, rank: int = 0) -> list[Batch]:
+    """All batches of window `index`, in the order they are to be used. Ranks share shapes and order, not tables."""
+    size = config.window * config.burst
+    plan = torch.Generator().manual_seed(mix_seed(config.seed, index))
+    shapes = draw_shapes(plan, config, index * size)
+    order = torch.randperm(size, generator=plan).tolist()
+    tables = torch.Generator().manual_seed(mix_seed(config.seed, index, rank + 1))
+    batches = [batch for shape in shapes for batch in simulate_burst(tables, config, shape, device)]
+    return [batches[i] for i in order]
+
+
+def simulate_burst(rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> list[Batch]:
+    """`burst` batches of one shape."""
+    tables = sample_tables(
+        rng,
+        config.simulation,
+        n_tables=shape.n_tables * config.burst,
+        n_variables=shape.n_variables,
+        n_samples=shape.n_samples,
+        device=device,
+    )
+    parts = zip(tables.x_bmd.chunk(config.burst), tables.classes_bdd.chunk(config.burst), strict=True)
+    return [Batch(x_bmd, classes_bdd) for x_bmd, classes_bdd in parts]
+
+
+def mix_seed(*parts: int) -> int:
+    """One 63-bit seed from several integers, by a multiplicative hash; neighbours land far apart."""
+    state = 0x9E3779B97F4A7C15
+    for part in parts:
+        state = ((state ^ (part + 0x632BE59BD9B4E019)) * 0xD1342543DE82EF95) % (1 << 64)
+        state ^= state >> 29
+    return state >> 1
+
+
+class Stream:
+    """Iterate over batches from any step on; the next window is simulated in a thread of its own."""
+
+    def __init__(self, config: TrainConfig, device: torch.device, *, rank: int = 0, first_step: int = 0):
+        self.config, self.device, self.rank = config, device, rank
+        self.first_step = first_step
+
+    def __iter__(self) -> Iterator[Batch]:
+        size = self.config.window * self.config.burst
+        index, skip = divmod(self.first_step, size)
+        with ThreadPoolExecutor(1, thread_name_prefix="simulation") as pool:
+            pending = pool.submit(self._simulate, index)
+            while True:
+                batches, ready = pending.result()
+                index += 1
+                pending = pool.submit(self._simulate, index)
+                if ready is not None:
+                    torch.cuda.current_stream(self.device).wait_event(ready)
+                yield from batches[skip:]
+                skip = 0
+
+    def _simulate(self, index: int) -> tuple[list[Batch], torch.cuda.Event | None]:
+        """A window, and on a GPU the event after which it is ready: it is made on a CUDA stream of its own."""
+        if self.device.type != "cuda":
+            return simulate_window(self.config, index, self.device, self.rank), None
+        side = torch.cuda.Stream(self.device)
+        with torch.cuda.device(self.device), torch.cuda.stream(side):
+            batches = simulate_window(self.config, index, self.device, self.rank)
+            ready = torch.cuda.Event()
+            ready.record(side)
+        for batch in batches:  # the allocator must not reuse this memory while the training stream reads it
+            batch.x_bmd.record_stream(torch.cuda.default_stream(self.device))
+            batch.classes_bdd.record_stream(torch.cuda.default_stream(self.device))
+        return batches, ready

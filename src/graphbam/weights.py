@@ -1,0 +1,169 @@
+"""Weights on disk: safetensors with a JSON header ⇄ a network. Loading never runs code.
+
+One file holds the tensors and, in its header under `graphbam`, what is needed to use and to trust them: the network's
+config, the data it was trained on, a summary of the training, the calibration and a checksum over every tensor.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import tempfile
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from graphbam.errors import ConfigError, WeightsError
+from graphbam.network import EdgeNet, EdgeNetConfig
+
+FORMAT = 1
+"""Version of the header; a file with a higher one needs a newer graphbam."""
+
+CELLS_A_CHUNK = 2_000_000
+"""Tables are sent through the network in chunks of about so many cells, to bound memory."""
+
+ROWS_A_CHUNK = 60_000
+"""Most rows in one chunk: attention over attributes launches one block a row, and GPUs allow 65,535."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedWeights:
+    """A network ready to use, with its name and header."""
+
+    name: str
+    network: EdgeNet
+    header: dict[str, Any]
+
+    @torch.no_grad()
+    def probabilities(self, x_bmd: Tensor) -> Tensor:
+        """Calibrated probabilities (B, D, D, 3) of none · skeleton · moral for a batch of equal-shaped tables."""
+        device = next(self.network.parameters()).device
+        _, n_samples, n_variables = x_bmd.shape
+        size = max(1, min(CELLS_A_CHUNK // (n_samples * n_variables), ROWS_A_CHUNK // n_samples))
+        parts = [self.network(chunk.to(device, torch.float32)).cpu() for chunk in x_bmd.split(size)]
+        return calibrate(torch.cat(parts), self.header)
+
+
+def calibrate(logits: Tensor, header: dict[str, Any]) -> Tensor:
+    """Probabilities from logits, with the temperature and class offsets the header carries (none: plain softmax)."""
+    calibration = header.get("calibration") or {}
+    offsets = logits.new_tensor(calibration.get("offsets", [0.0, 0.0, 0.0]))
+    return (logits / float(calibration.get("temperature", 1.0)) + offsets).double().softmax(-1)
+
+
+def list_weights() -> list[str]:
+    """Names of the weights inside the package."""
+    return sorted(Path(str(entry)).stem for entry in _shipped().iterdir() if entry.name.endswith(".safetensors"))
+
+
+def load_weights(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> LoadedWeights:
+    """Load weights by name (`"edges"`, inside the package) or by path, checked in full.
+
+    Raises
+    ------
+    WeightsError
+        If the name is unknown, or the file is missing, truncated, altered, or made for another network.
+    """
+    path = _find(source)
+    tensors, header = read_tensors(path)
+    try:
+        network = EdgeNet(EdgeNetConfig.from_dict(header["config"]))
+    except (ConfigError, KeyError, TypeError) as error:
+        raise WeightsError(
+            f"{path} holds no usable network config ({error}); it is not a graphbam weights file"
+        ) from error
+    fit_tensors(network, tensors, path)
+    return LoadedWeights(path.stem, network.to(device).eval(), header)
+
+
+def save_weights(path: str | os.PathLike[str], network: EdgeNet, header: dict[str, Any]) -> None:
+    """Write a network with its header; the config and the checksum are added here, the file appears all at once."""
+    tensors = {name: value.detach().float().cpu().contiguous() for name, value in network.state_dict().items()}
+    write_tensors(Path(path), tensors, {**header, "config": dataclasses.asdict(network.config)})
+
+
+def fit_tensors(network: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
+    """Copy tensors into a network, refusing unknown names, missing names and wrong shapes."""
+    expected = network.state_dict()
+    if unknown := sorted(set(tensors) - set(expected)):
+        raise WeightsError(f"{path} holds unknown tensors ({', '.join(unknown[:3])}); use the graphbam that wrote it")
+    if missing := sorted(set(expected) - set(tensors)):
+        raise WeightsError(f"{path} lacks tensors ({', '.join(missing[:3])}); the file does not fit its own config")
+    for name, tensor in tensors.items():
+        if tensor.shape != expected[name].shape:
+            found, wanted = tuple(tensor.shape), tuple(expected[name].shape)
+            raise WeightsError(f"{path}: tensor {name} has shape {found}, but the network needs {wanted}")
+    network.load_state_dict(tensors)
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+    """Write tensors and header atomically: a crash or a full disk leaves the previous file as it was."""
+    header = {**header, "format": FORMAT, "sha256": checksum(tensors)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    os.close(handle)
+    try:
+        save_file(tensors, temporary, metadata={"graphbam": json.dumps(header)})
+        with open(temporary, "rb+") as stream:
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read tensors and header, refusing files that are damaged or were not written by `write_tensors`."""
+    try:
+        with safe_open(path, framework="pt") as stream:
+            metadata = stream.metadata() or {}
+            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, OSError) as error:
+        raise WeightsError(f"{path} cannot be read as safetensors ({error}); fetch it again") from error
+    header = _parse_header(metadata, path)
+    if header.get("sha256") != checksum(tensors):
+        raise WeightsError(f"{path} was altered after it was written (checksum differs); fetch it again")
+    return tensors, header
+
+
+def checksum(tensors: dict[str, Tensor]) -> str:
+    """SHA-256 over names, shapes, types and bytes of all tensors, in order of name."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _parse_header(metadata: dict[str, str], path: Path) -> dict[str, Any]:
+    try:
+        header = json.loads(metadata["graphbam"])
+    except (KeyError, json.JSONDecodeError) as error:
+        raise WeightsError(f"{path} has no graphbam header; it is not a graphbam file") from error
+    if not isinstance(header, dict) or header.get("format", FORMAT + 1) > FORMAT:
+        raise WeightsError(f"{path} was written by a newer graphbam; update with pip install -U graphbam")
+    return header
+
+
+def _shipped() -> Path:
+    return Path(str(resources.files("graphbam") / "data"))
+
+
+def _find(source: str | os.PathLike[str]) -> Path:
+    packaged = _shipped() / f"{source}.safetensors"
+    if packaged.is_file():
+        return packaged
+    path = Path(source)
+    if path.is_file():
+        return path
+    names = ", ".join(list_weights()) or "none"
+    raise WeightsError(f"no weights named {str(source)!r} and no such file; shipped weights: {names}")
