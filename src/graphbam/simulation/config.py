@@ -64,9 +64,7 @@ class SimulationConfig:
     which bounds every |α| by its inverse."""
     graphs: Mapping[str, float] = field(default_factory=lambda: {"erdos-renyi": 1.0})
     """Weight of each kind of graph, one draw a table."""
-    degrees: Mapping[float, float] = field(
-        default_factory=lambda: dict.fromkeys((1.0, 2.0, 3.0, 4.0, 5.0), 1.0)
-    )
+    degrees: Mapping[float, float] = field(default_factory=lambda: dict.fromkeys((1.0, 2.0, 3.0, 4.0, 5.0), 1.0))
     """Weight of each expected degree q (parents plus children of a node)."""
     degree_share: float = 1 / 3
     """Degrees above ⌊degree_share · n_variables⌋ are left out (the smallest one always stays)."""
@@ -116,9 +114,7 @@ class SimulationConfig:
         _check_between("degree_share", self.degree_share, 1e-3, 1.0)
         _check_between("max_density", self.max_density, 1e-3, 1.0)
         if self.max_parents is not None and self.max_parents < 1:
-            raise ConfigError(
-                f"max_parents={self.max_parents} leaves no edge; use at least 1, or None for no limit"
-            )
+            raise ConfigError(f"max_parents={self.max_parents} leaves no edge; use at least 1, or None for no limit")
 
     @classmethod
     def preset(cls, name: str) -> SimulationConfig:
@@ -229,9 +225,7 @@ def _check_weights(name: str, weights: Mapping[str, float], allowed: Iterable[st
 
 def _check_weight(name: str, choice: object, weight: object) -> None:
     if not isinstance(weight, int | float) or not 0 <= weight < float("inf"):
-        raise ConfigError(
-            f"{name}: the weight of {choice!r} is {weight!r}; use a finite number of at least 0"
-        )
+        raise ConfigError(f"{name}: the weight of {choice!r} is {weight!r}; use a finite number of at least 0")
 
 
 def _degree_weights(degrees: Mapping[float, float]) -> dict[float, float]:
@@ -242,13 +236,9 @@ def _degree_weights(degrees: Mapping[float, float]) -> dict[float, float]:
         try:
             degree = float(key)
         except (TypeError, ValueError):
-            raise ConfigError(
-                f"degree={key!r} is not a number; use the mean number of neighbours, such as 3"
-            ) from None
+            raise ConfigError(f"degree={key!r} is not a number; use the mean number of neighbours, such as 3") from None
         if not 0 < degree < float("inf"):
-            raise ConfigError(
-                f"degree={key} must be positive: it is the mean number of neighbours of a variable"
-            )
+            raise ConfigError(f"degree={key} must be positive: it is the mean number of neighbours of a variable")
         _check_weight("degrees", key, weight)
         weights[degree] = float(weight)
     if not sum(weights.values()) > 0:
@@ -259,9 +249,7 @@ def _degree_weights(degrees: Mapping[float, float]) -> dict[float, float]:
 def _noise_range(noise_share: Iterable[float]) -> tuple[float, float]:
     bounds = tuple(float(value) for value in noise_share)
     if len(bounds) != 2 or not 0.0 <= bounds[0] <= bounds[1] <= 1.0:
-        raise ConfigError(
-            f"noise_share={bounds} is no range within [0, 1]; pass (low, high), such as (0.1, 0.4)"
-        )
+        raise ConfigError(f"noise_share={bounds} is no range within [0, 1]; pass (low, high), such as (0.1, 0.4)")
     return bounds[0], bounds[1]
 
 

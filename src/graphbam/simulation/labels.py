@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-NONE, SKELETON, MORAL = 0, 1, 2
-"""Not connected; adjacent; not adjacent but with a common child."""
+from graphbam.graph import MORAL, SKELETON
 
 
 def edge_classes(dag_bdd: Tensor) -> Tensor:

@@ -268,9 +268,7 @@ def _chebyshev_broad(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor) -> Te
     alpha_npk = _broad_coefficients(rng, *mask_np.shape)
     sd_npk = basis_npkm.var(-1, correction=0).add(_EPS).sqrt()
     main_nm = weighted_sum(_polynomials(basis_npkm, alpha_npk / sd_npk), signed_weights(rng, mask_np))
-    share_n1 = (
-        rand(rng, len(x_npm), 1) * (rand(rng, len(x_npm), 1) < 0.5) * (mask_np.sum(1, keepdim=True) > 1)
-    )
+    share_n1 = rand(rng, len(x_npm), 1) * (rand(rng, len(x_npm), 1) < 0.5) * (mask_np.sum(1, keepdim=True) > 1)
     products_nm = _unit_products(rng, z_npm, mask_np, 2 * rand(rng, len(x_npm), 2) - 1)
     return (1 - share_n1) * unit(main_nm) + share_n1 * unit(products_nm)
 
@@ -373,9 +371,7 @@ def product_deviations(x_npm: Tensor, a_npp: Tensor, b_npp: Tensor) -> Tensor:
     True
     """
     n_samples, x2_npm = x_npm.shape[-1], x_npm.square()
-    xx, x2x2, x2x = (
-        torch.bmm(u, v.mT) / n_samples for u, v in ((x_npm, x_npm), (x2_npm, x2_npm), (x2_npm, x_npm))
-    )
+    xx, x2x2, x2x = (torch.bmm(u, v.mT) / n_samples for u, v in ((x_npm, x_npm), (x2_npm, x2_npm), (x2_npm, x_npm)))
     s1, s2 = x_npm.mean(-1)[:, :, None], x2_npm.mean(-1)[:, :, None]
     t1, t2 = s1.mT, s2.mT
     a, b = a_npp, b_npp
@@ -401,9 +397,7 @@ def _pairs(mask_np: Tensor) -> Tensor:
     return (mask_np[:, :, None] * mask_np[:, None, :]).triu(1)
 
 
-def _with_noise_slot(
-    rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, reach: float
-) -> tuple[Tensor, Tensor]:
+def _with_noise_slot(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, reach: float) -> tuple[Tensor, Tensor]:
     """Append ε₂ ~ U[−reach, reach] as one more parent."""
     noise_n1m = reach * (2 * rand(rng, len(x_npm), 1, x_npm.shape[-1]) - 1)
     return torch.cat([x_npm, noise_n1m], 1), torch.cat([mask_np, torch.ones_like(mask_np[:, :1])], 1)
@@ -435,9 +429,7 @@ def gp(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config: SimulationC
     n_nodes, n_slots, _ = x_npm.shape
     n_features = 48
     # Longer scales with more parents: each keeps a share of the function that samples can reveal.
-    scale_n1p = (0.6 * 5 ** rand(rng, n_nodes, 1, n_slots)) * mask_np.sum(1)[:, None, None].clamp(
-        min=1
-    ).sqrt()
+    scale_n1p = (0.6 * 5 ** rand(rng, n_nodes, 1, n_slots)) * mask_np.sum(1)[:, None, None].clamp(min=1).sqrt()
     frequency_nkp = randn(rng, n_nodes, n_features, n_slots) / scale_n1p
     phase_nk1 = 2 * math.pi * rand(rng, n_nodes, n_features, 1)
     features_nkm = torch.baddbmm(phase_nk1, frequency_nkp, x_npm).cos_()

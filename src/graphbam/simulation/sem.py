@@ -200,9 +200,7 @@ def _check_shape(config: SimulationConfig, n_tables: int, n_variables: int, n_sa
 
 
 def _draw_graphs(rng: torch.Generator, config: SimulationConfig, n_tables: int, n_variables: int) -> Tensor:
-    degree_b = draw_degrees(
-        rng, config.degrees, n_tables, n_variables, config.degree_share, config.max_density
-    )
+    degree_b = draw_degrees(rng, config.degrees, n_tables, n_variables, config.degree_share, config.max_density)
     names = list(config.graphs)
     kinds = [names[k] for k in _draw(rng, config.graphs, n_tables).tolist()]
     return sample_dags(rng, kinds, degree_b, n_variables, config.max_parents)
@@ -308,9 +306,7 @@ def _split_levels(
     return tuple(levels)
 
 
-def _split_group(
-    name: str, start: int, stop: int, counts: list[int], n_samples: int, device_type: str
-) -> list[Group]:
+def _split_group(name: str, start: int, stop: int, counts: list[int], n_samples: int, device_type: str) -> list[Group]:
     """Cut rows of one mechanism, sorted by number of parents, where empty slots cost more than a step."""
     enough = _SPLIT_CELLS.get(device_type, _SPLIT_CELLS["cuda"]) // n_samples
     most = _MOST_CELLS.get(device_type, _MOST_CELLS["cuda"]) // n_samples
