@@ -9,6 +9,13 @@ __version__ = "0.1.0"
 
 # Public verb or noun -> module that defines it. Loaded on first use, so that `import graphbam` stays quick.
 _HOMES = {
+    "BAM": "graphbam.estimator",
+    "Graph": "graphbam.graph",
+    "Knowledge": "graphbam.knowledge",
+    "Result": "graphbam.edges",
+    "export": "graphbam.writers",
+    "infer": "graphbam.estimator",
+    "infer_many": "graphbam.estimator",
     "simulate": "graphbam.simulation",
 }
 

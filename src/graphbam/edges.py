@@ -23,7 +23,10 @@ CLASSES = ("none", "skeleton", "moral")
 """Order of the last axis of `Result.probabilities`."""
 
 SUSPECT_FROM = 0.1
-"""A common child is named for pairs at least this likely to be moral."""
+"""A common child is named for pairs at least this likely to be moral …"""
+
+CHILD_FROM = 0.05
+"""… if both its links exist with at least this probability."""
 
 
 class OrientationMissingError(GraphError):
@@ -287,7 +290,8 @@ def suspect_children(p_dd3: Matrix) -> npt.NDArray[np.int64]:
     Returns
     -------
     ndarray of int, shape (D, D)
-        Index of the child; −1 where the moral probability is below `SUSPECT_FROM`, or there is no third.
+        Index of the child; −1 where the pair is hardly moral (`SUSPECT_FROM`) or no child is likely
+        (`CHILD_FROM`).
     """
     skeleton_dd = p_dd3[..., SKELETON]
     children = np.full(skeleton_dd.shape, -1, dtype=np.int64)
@@ -296,7 +300,7 @@ def suspect_children(p_dd3: Matrix) -> npt.NDArray[np.int64]:
     for i, j in np.argwhere(np.triu(p_dd3[..., MORAL] >= SUSPECT_FROM, 1)):
         joint = skeleton_dd[i] * skeleton_dd[j]  # zero at i and j themselves
         best = int(joint.argmax())
-        children[i, j] = children[j, i] = best if joint[best] > 0 else -1
+        children[i, j] = children[j, i] = best if joint[best] >= CHILD_FROM else -1
     return children
 
 

@@ -1,0 +1,372 @@
+"""Graph or Result → csv, json, graphml, dot, and the graph objects of other packages.
+
+Every name survives every format: quotes, line breaks and letters of any script are escaped as the format asks.
+Files appear all at once or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import importlib
+import io
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+from graphbam.edges import CLASSES, Result
+from graphbam.errors import ConfigError, GraphError
+from graphbam.graph import Graph
+
+Writer = Callable[[Path], None]
+
+_INSTALL = {
+    "causallearn": "pip install causal-learn",
+    "pgmpy": "pip install pgmpy",
+}
+
+
+class Link(NamedTuple):
+    """One edge with what is known of it."""
+
+    a: str
+    b: str
+    is_directed: bool
+    numbers: dict[str, float]
+
+    @property
+    def mark(self) -> str:
+        """``->`` or ``--``."""
+        return "->" if self.is_directed else "--"
+
+
+def list_links(source: Graph | Result, threshold: float = 0.5, fdr: float | None = None) -> list[Link]:
+    """List edges: those of a graph, or the direct links of a result with their probabilities, likeliest first.
+
+    Examples
+    --------
+    >>> [(link.a, link.mark, link.b) for link in list_links(Graph(["x", "y"], [[0, 1], [0, 0]]))]
+    [('x', '->', 'y')]
+    """
+    if isinstance(source, Graph):
+        links = [Link(a, b, True, {}) for a, b in source.directed_edges()]
+        return links + [Link(a, b, False, {}) for a, b in source.undirected_edges()]
+    links = []
+    place = {name: k for k, name in enumerate(source.names)}
+    for a, b in source.skeleton(threshold, fdr).undirected_edges():
+        p_3 = source.probabilities[place[a], place[b]]
+        numbers = dict(zip(CLASSES, p_3.tolist(), strict=True))
+        if source.stability is not None:
+            numbers["stability"] = float(source.stability[place[a], place[b]])
+        links.append(Link(a, b, False, numbers))
+    return sorted(links, key=lambda link: -link.numbers["skeleton"])
+
+
+# ── formats ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_csv(source: Graph | Result, threshold: float = 0.5, fdr: float | None = None) -> str:
+    """Edge list. A result gives every pair with its probabilities, a graph its edges.
+
+    Examples
+    --------
+    >>> print(to_csv(Graph(["x", 'y "2"'], [[0, 1], [0, 0]])), end="")
+    a,edge,b
+    x,->,"y ""2""\"
+    """
+    if isinstance(source, Result):
+        text: str = source.table().to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        return text
+    return _rows_to_csv([("a", "edge", "b"), *((link.a, link.mark, link.b) for link in list_links(source))])
+
+
+def to_adjacency_csv(source: Graph | Result, threshold: float = 0.5, fdr: float | None = None) -> str:
+    """Adjacency matrix with names on both sides; 1 in row i, column j for i → j, on both sides for i — j.
+
+    Examples
+    --------
+    >>> print(to_adjacency_csv(Graph(["x", "y"], [[0, 1], [0, 0]])), end="")
+    ,x,y
+    x,0,1
+    y,0,0
+    """
+    graph = source if isinstance(source, Graph) else source.skeleton(threshold, fdr)
+    rows = ((name, *row) for name, row in zip(graph.names, graph.adjacency.tolist(), strict=True))
+    return _rows_to_csv([("", *graph.names), *rows])
+
+
+def _rows_to_csv(rows: list[tuple[Any, ...]]) -> str:
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    return buffer.getvalue()
+
+
+def to_json(source: Graph | Result, threshold: float = 0.5, fdr: float | None = None) -> str:
+    """Names and edges; for a result also everything that `Result.from_dict` needs to rebuild it."""
+    edges = [{"a": k.a, "edge": k.mark, "b": k.b, **k.numbers} for k in list_links(source, threshold, fdr)]
+    if isinstance(source, Graph):
+        values = {"format": "graphbam-graph", "version": 1, "names": list(source.names), "edges": edges}
+        return json.dumps(values, ensure_ascii=False, indent=1)
+    cut = {"fdr": fdr} if fdr is not None else {"threshold": threshold}
+    return json.dumps({**source.to_dict(), "cut": cut, "edges": edges}, ensure_ascii=False)
+
+
+def to_graphml(source: Graph | Result, threshold: float = 0.5, fdr: float | None = None) -> str:
+    """GraphML, read by networkx, igraph, Gephi, yEd and Cytoscape.
+
+    Nodes carry their name as id. If any edge is directed, all are written so, an undirected one as two, and the
+    attribute ``kind`` tells them apart.
+    """
+    links = list_links(source, threshold, fdr)
+    is_directed = any(link.is_directed for link in links)
+    numbers = list(links[0].numbers) if links else []
+    keys = [("kind", "string"), *((name, "double") for name in numbers)]
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">']
+    lines.append('<key id="name" for="node" attr.name="name" attr.type="string"/>')
+    lines += [f'<key id="{k}" for="edge" attr.name="{k}" attr.type="{kind}"/>' for k, kind in keys]
+    lines.append(f'<graph edgedefault="{"directed" if is_directed else "undirected"}">')
+    lines += [
+        f'<node id={quoteattr(n)}><data key="name">{_xml(n)}</data></node>' for n in map(_check_xml, source.names)
+    ]
+    for link in links:
+        lines += [_graphml_edge(link, link.a, link.b)]
+        lines += [_graphml_edge(link, link.b, link.a)] if is_directed and not link.is_directed else []
+    return "\n".join([*lines, "</graph>", "</graphml>", ""])
+
+
+def _graphml_edge(link: Link, a: str, b: str) -> str:
+    data = {"kind": "directed" if link.is_directed else "undirected", **link.numbers}
+    inside = "".join(f'<data key="{key}">{value}</data>' for key, value in data.items())
+    return f"<edge source={quoteattr(a)} target={quoteattr(b)}>{inside}</edge>"
+
+
+def _xml(text: str) -> str:
+    return escape(text, {"\r": "&#13;"})
+
+
+def _check_xml(name: str) -> str:
+    if any((ord(c) < 32 and c not in "\t\n\r") or "\ud800" <= c <= "\udfff" for c in name):
+        raise GraphError(f"the name {name!r} holds a control character, which GraphML cannot carry. Rename it.")
+    return name
+
+
+def to_dot(source: Graph | Result, threshold: float = 0.5, fdr: float | None = None) -> str:
+    r"""Graphviz DOT: nodes n0, n1 … with their names as labels; wider lines for likelier edges.
+
+    Examples
+    --------
+    >>> print(to_dot(Graph(["x", 'say "y"'], [[0, 1], [1, 0]])), end="")
+    graph {
+      node [shape=box, style=rounded];
+      n0 [label="x"];
+      n1 [label="say \"y\""];
+      n0 -- n1;
+    }
+    """
+    links = list_links(source, threshold, fdr)
+    is_directed = any(link.is_directed for link in links)
+    place = {name: k for k, name in enumerate(source.names)}
+    lines = ["digraph {" if is_directed else "graph {", "  node [shape=box, style=rounded];"]
+    lines += [f'  n{k} [label="{_dot(name)}"];' for name, k in place.items()]
+    for link in links:
+        style = {"dir": "none"} if is_directed and not link.is_directed else {}
+        if p := link.numbers.get("skeleton"):
+            style |= {"penwidth": f"{0.5 + 2.5 * p:.2f}", "tooltip": f'"{p:.3f}"'}
+        inside = f" [{', '.join(f'{key}={value}' for key, value in style.items())}]" if style else ""
+        lines.append(f"  n{place[link.a]} {'->' if is_directed else '--'} n{place[link.b]}{inside};")
+    return "\n".join([*lines, "}", ""])
+
+
+def _dot(name: str) -> str:
+    for plain, coded in (("\\", "\\\\"), ('"', '\\"'), ("\r\n", "\\n"), ("\n", "\\n"), ("\r", "\\r")):
+        name = name.replace(plain, coded)
+    return name
+
+
+FORMATS = {".csv": to_csv, ".json": to_json, ".graphml": to_graphml, ".dot": to_dot, ".gv": to_dot}
+"""Suffix → function that makes the text of the file."""
+
+OUTPUTS = {"edges.csv": to_csv, "graph.json": to_json, "graph.graphml": to_graphml, "graph.dot": to_dot}
+"""Files that `save_outputs` writes."""
+
+
+# ── files ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def export(
+    source: Graph | Result,
+    path: str | os.PathLike[str],
+    *,
+    layout: Literal["edges", "adjacency"] = "edges",
+    threshold: float = 0.5,
+    fdr: float | None = None,
+) -> Path:
+    """Write a graph or a result to a file; the suffix chooses the format.
+
+    Parameters
+    ----------
+    source : Graph or Result
+        Of a result, graph formats hold the direct links that pass `threshold` or `fdr`.
+    path : path
+        Ending in .csv, .json, .graphml, .dot or .gv; missing folders are made.
+    layout : {"edges", "adjacency"}
+        What a CSV file holds.
+    threshold, fdr
+        As in `Result.skeleton`.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    path = Path(path)
+    make = FORMATS.get(path.suffix.lower())
+    if make is None:
+        raise ConfigError(f"{path} does not say which format to write; end it in {', '.join(FORMATS)}.")
+    if layout not in ("edges", "adjacency") or (layout == "adjacency" and make is not to_csv):
+        raise ConfigError(f"layout={layout!r} does not fit {path.name}; an adjacency matrix is written as .csv.")
+    if not isinstance(source, (Graph, Result)):
+        raise GraphError(f"a {type(source).__name__} cannot be exported. Pass a Graph or a Result.")
+    text = (to_adjacency_csv if layout == "adjacency" else make)(source, threshold, fdr)
+    with _clear_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_at_once(path, text)
+    return path
+
+
+def save_outputs(
+    result: Result,
+    folder: str | os.PathLike[str],
+    *,
+    threshold: float = 0.5,
+    fdr: float | None = None,
+    extra: Mapping[str, Writer] | None = None,
+) -> list[Path]:
+    """Write edges.csv, graph.json, graph.graphml and graph.dot into a folder, all of them or none.
+
+    Parameters
+    ----------
+    result : Result
+    folder : path
+        Made if missing; files of the same name are replaced, others stay.
+    threshold, fdr
+        As in `Result.skeleton`.
+    extra : mapping from file name to function
+        More files; each function gets the path to write to.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
+    folder = Path(folder)
+    texts = {name: make(result, threshold, fdr) for name, make in OUTPUTS.items()}
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; the outputs need a folder. Choose another name.")
+    with _clear_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        draft = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
+        draft.mkdir()
+        try:
+            for name, text in texts.items():
+                (draft / name).write_text(text, encoding="utf-8", newline="")
+            for name, write in (extra or {}).items():
+                write(draft / name)
+            _move_into(draft, folder)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    return [folder / name for name in (*texts, *(extra or {}))]
+
+
+def _move_into(draft: Path, folder: Path) -> None:
+    if not folder.exists():
+        draft.rename(folder)
+        return
+    blocked = next((p.name for p in draft.iterdir() if (folder / p.name).is_dir()), None)
+    if blocked:
+        raise ConfigError(f"{folder / blocked} is a folder where a file must go. Remove it, or choose another folder.")
+    for part in draft.iterdir():
+        os.replace(part, folder / part.name)
+
+
+def _write_at_once(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        draft.write_text(text, encoding="utf-8", newline="")
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _clear_errors(path: Path) -> Iterator[None]:
+    """Say in one sentence why a path cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(f"{path} cannot be written: {reason}. Choose another place.") from None
+
+
+# ── other packages ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_causallearn(graph: Graph) -> Any:
+    """Convert to a causal-learn ``GeneralGraph``; needs causal-learn."""
+    edge, endpoint, general, node = (
+        getattr(_load(f"causallearn.graph.{name}"), name) for name in ("Edge", "Endpoint", "GeneralGraph", "GraphNode")
+    )
+    nodes = {name: node(name) for name in graph.names}
+    result = general(list(nodes.values()))
+    for link in list_links(graph):
+        head = endpoint.ARROW if link.is_directed else endpoint.TAIL
+        result.add_edge(edge(nodes[link.a], nodes[link.b], endpoint.TAIL, head))
+    return result
+
+
+def to_pgmpy(graph: Graph) -> Any:
+    """Convert to a pgmpy ``DAG`` if every edge is directed without a cycle, else to a ``PDAG``; needs pgmpy."""
+    base = _load("pgmpy.base")
+    if graph.is_dag():
+        result = base.DAG()
+        result.add_nodes_from(graph.names)
+        result.add_edges_from(graph.directed_edges())
+        return result
+    result = base.PDAG(directed_ebunch=graph.directed_edges(), undirected_ebunch=graph.undirected_edges())
+    result.add_nodes_from(name for name in graph.names if name not in result.nodes)
+    return result
+
+
+def to_dowhy(graph: Graph) -> str:
+    """Convert to the GML text that ``dowhy.CausalModel(graph=...)`` takes; DoWhy needs every edge directed.
+
+    Examples
+    --------
+    >>> to_dowhy(Graph(["x", "y"], [[0, 1], [0, 0]]))[:48]
+    'graph [ directed 1 node [ id 0 label "x" ] node '
+    """
+    import networkx as nx
+
+    if not graph.is_dag():
+        a_b = graph.undirected_edges()
+        why = f"{a_b[0][0]} — {a_b[0][1]} has no direction" if a_b else "it has a cycle"
+        raise GraphError(f"DoWhy needs a directed graph without cycles, and {why}. Direct every edge first.")
+    directed = nx.DiGraph()
+    directed.add_nodes_from(graph.names)
+    directed.add_edges_from(graph.directed_edges())
+    return " ".join(line.strip() for line in nx.generate_gml(directed))  # DoWhy looks for GML on one line
+
+
+def _load(module: str) -> Any:
+    package = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise GraphError(
+            f"this conversion needs {package}, which is not installed. Run `{_INSTALL[package]}`."
+        ) from None
