@@ -99,9 +99,7 @@ def _code_given_levels(column: pd.Series, levels: Sequence[Hashable]) -> Coded:
 
 
 def _look_up(cells: pd.Series, codes: Mapping[Any, float]) -> Vector:
-    return np.array(
-        [codes.get(cell, np.nan) if not pd.isna(cell) else np.nan for cell in cells], dtype=np.float64
-    )
+    return np.array([codes.get(cell, np.nan) if not pd.isna(cell) else np.nan for cell in cells], dtype=np.float64)
 
 
 def _blank_missing(cells: pd.Series) -> pd.Series:
@@ -122,19 +120,13 @@ def _code_categories(column: pd.Series, encode: bool) -> Coded:
         return Coded(_as_floats(column.astype(categories.dtype if not column.hasnans else np.float64)))
     if column.cat.ordered and encode:
         codes = column.cat.codes.to_numpy(np.float64)
-        return Coded(
-            np.where(codes < 0, np.nan, codes), f"coded 0 … {len(categories) - 1} in its category order"
-        )
+        return Coded(np.where(codes < 0, np.nan, codes), f"coded 0 … {len(categories) - 1} in its category order")
     return _code_objects(column.astype(object), encode)
 
 
 def _code_dates(column: pd.Series, encode: bool) -> Coded:
     present = column.dropna()
-    first = (
-        f" (first: row {int(column.notna().to_numpy().argmax()) + 1}, {present.iloc[0]})"
-        if len(present)
-        else ""
-    )
+    first = f" (first: row {int(column.notna().to_numpy().argmax()) + 1}, {present.iloc[0]})" if len(present) else ""
     kind = "durations" if pd.api.types.is_timedelta64_dtype(column) else "dates"
     if not encode:
         return Coded(None, f"{kind}{first}")
@@ -149,9 +141,7 @@ def _code_objects(column: pd.Series, encode: bool) -> Coded:
     numbers = _to_numbers(cells)
     is_text = cells.notna().to_numpy() & np.isnan(numbers)
     if not is_text.any():
-        is_bool = (
-            cells.notna().any() and cells.dropna().map(lambda cell: isinstance(cell, (bool, np.bool_))).all()
-        )
+        is_bool = cells.notna().any() and cells.dropna().map(lambda cell: isinstance(cell, (bool, np.bool_))).all()
         return Coded(numbers, "true/false read as 1/0" if is_bool else "")
     words = cells[is_text].astype(str)
     if is_text.sum() == cells.notna().sum() and words.str.lower().isin(_TRUE_FALSE).all():
@@ -195,16 +185,20 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
         hint = " among numbers; empty those cells if they stand for missing values" if encode else ""
         return Coded(None, problem + hint)
     words = cells.astype("str").where(cells.notna(), None)
-    n_levels = words.nunique()
     if not encode:
-        return Coded(None, problem, is_label=n_levels == n_rows and n_rows > 1)
-    if n_levels == n_rows and n_rows > 2:
+        return Coded(None, problem, is_label=_are_labels(cells))
+    if _are_labels(cells) and n_rows > 2:
         return Coded(None, f"text in which all {n_rows} entries differ, so it cannot be coded", is_label=True)
     levels, rule = order_levels(words.dropna().tolist())
     shown = ", ".join(f"{level!r} → {k}" for k, level in enumerate(levels[:_SHOWN_LEVELS]))
     dots = ", …" if len(levels) > _SHOWN_LEVELS else ""
     codes = {level: float(k) for k, level in enumerate(levels)}
     return Coded(_look_up(words, codes), f"text coded {rule} ({shown}{dots})")
+
+
+def _are_labels(cells: pd.Series) -> bool:
+    """Text in every row, no two alike."""
+    return len(cells) > 1 and all(isinstance(cell, str) for cell in cells) and cells.is_unique
 
 
 def _shorten(cell: Any, width: int = 30) -> str:

@@ -71,8 +71,7 @@ def read_edge(edge: EdgeLike) -> Edge:
         parts.insert(1, "--")
     if len(parts) != 3 or parts[1] not in ("--", "->"):
         raise KnowledgeError(
-            f"{edge!r} is not an edge. Write ('a', 'b') or 'a -- b', or with a direction ('a', '->', 'b') or "
-            "'a -> b'."
+            f"{edge!r} is not an edge. Write ('a', 'b') or 'a -- b', or with a direction ('a', '->', 'b') or 'a -> b'."
         )
     a, b = str(parts[0]), str(parts[2])
     if a == b:
@@ -156,9 +155,7 @@ class Knowledge:
         except OSError as error:
             raise KnowledgeError(f"{path} cannot be read: {error.strerror}. Check the path.") from None
         except ValueError as error:
-            raise KnowledgeError(
-                f"{path} is not JSON: {error}. See the form in graphbam.knowledge."
-            ) from None
+            raise KnowledgeError(f"{path} is not JSON: {error}. See the form in graphbam.knowledge.") from None
         if not isinstance(values, dict):
             raise KnowledgeError(f"{path} holds a {type(values).__name__}; it must be an object with keys.")
         return cls.from_dict(values)
@@ -279,28 +276,18 @@ class Knowledge:
         fixed |= {frozenset(pair): "forbidden" for pair in self.forbidden_pairs()}
         for a, b, _ in self.prior_odds:
             if kind := fixed.get(frozenset((a, b))):
-                raise KnowledgeError(
-                    f"{a} -- {b} is {kind} and has prior odds as well. Take one of them out."
-                )
+                raise KnowledgeError(f"{a} -- {b} is {kind} and has prior odds as well. Take one of them out.")
         if cycle := find_cycle(self.arrows()):
-            raise KnowledgeError(
-                f"the required edges close a cycle: {' -> '.join(cycle)}. Take one of them out."
-            )
+            raise KnowledgeError(f"the required edges close a cycle: {' -> '.join(cycle)}. Take one of them out.")
 
     def _check_required(self, edge: Edge) -> None:
         tier = self.tier_of
         directions = [(edge.a, edge.b)] if edge.is_directed else [(edge.a, edge.b), (edge.b, edge.a)]
         if not all(self.forbids(a, b) for a, b in directions):
             return
-        against = [
-            str(e)
-            for e in self.forbidden
-            if e.pair == edge.pair and (not e.is_directed or e[:2] in directions)
-        ]
+        against = [str(e) for e in self.forbidden if e.pair == edge.pair and (not e.is_directed or e[:2] in directions)]
         if against:
-            raise KnowledgeError(
-                f"{edge} is required, but {' and '.join(against)} forbidden. Take one of them out."
-            )
+            raise KnowledgeError(f"{edge} is required, but {' and '.join(against)} forbidden. Take one of them out.")
         if tier[edge.a] == tier[edge.b]:
             raise KnowledgeError(
                 f"{edge} is required, but both are in tier {tier[edge.a] + 1} and within_tiers=False "
@@ -376,9 +363,7 @@ def _read_odds(prior_odds: PriorOdds | None) -> tuple[tuple[str, str, float], ..
     for edge_like, odds in rows:
         edge = read_edge(edge_like)
         if edge.is_directed:
-            raise KnowledgeError(
-                f"prior odds are for pairs, and {edge} has a direction. Write {edge.a} -- {edge.b}."
-            )
+            raise KnowledgeError(f"prior odds are for pairs, and {edge} has a direction. Write {edge.a} -- {edge.b}.")
         if not isinstance(odds, numbers.Real) or not 0 < float(odds) < math.inf:
             raise KnowledgeError(
                 f"the prior odds of {edge} are {odds!r}; they must be a positive number. For certainty use "

@@ -209,9 +209,7 @@ def _close_gaps(x_md: Matrix, policy: Missing, source: str, changes: list[str]) 
             )
         changes.append(f"{_count(hit.sum(), 'row')} of {len(x_md)} with missing values left out")
         return x_md[~hit]
-    changes.append(
-        f"{_count(gaps.sum(), 'missing value')} ({gaps.mean():.1%} of cells) set to the column's median"
-    )
+    changes.append(f"{_count(gaps.sum(), 'missing value')} ({gaps.mean():.1%} of cells) set to the column's median")
     return np.where(gaps, np.nanmedian(x_md, axis=0), x_md)
 
 
@@ -370,9 +368,7 @@ def draw_passes(n_rows: int, config: PreprocessingConfig, changes: list[str]) ->
         return (np.sort(shuffled[: config.max_rows]),)
     n_passes = min(MAX_PASSES, -(-n_rows // config.max_rows))
     size = min(config.max_rows, n_rows // n_passes)
-    changes.append(
-        f"answers of {n_passes} disjoint draws of {size} out of {n_rows} rows averaged (seed {config.seed})"
-    )
+    changes.append(f"answers of {n_passes} disjoint draws of {size} out of {n_rows} rows averaged (seed {config.seed})")
     return tuple(np.sort(shuffled[k * size : (k + 1) * size]) for k in range(n_passes))
 
 

@@ -106,9 +106,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     frame = _drop_columns(frame, drop, source, changes)
     if isinstance(encode, Mapping):
         for unknown in set(encode) - set(frame.columns):
-            raise TableError(
-                f"encode names the column {unknown!r}, {_not_among(unknown, list(frame.columns))}"
-            )
+            raise TableError(f"encode names the column {unknown!r}, {_not_among(unknown, list(frame.columns))}")
     names, x_md = _code_columns(frame, encode, source, changes)
     _check_shape(names, x_md, source)
     return Table(names, x_md, source, tuple(changes))
@@ -118,9 +116,7 @@ def find_tables(folder: str | os.PathLike[str]) -> list[Path]:
     """List the table files of a folder, in alphabetical order."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise TableError(
-            f"{folder} is not a folder. Pass a folder that holds tables, or the tables themselves."
-        )
+        raise TableError(f"{folder} is not a folder. Pass a folder that holds tables, or the tables themselves.")
     found = sorted(p for p in folder.iterdir() if p.is_file() and _suffix(p) in SUFFIXES and p.name[0] != ".")
     if not found:
         raise TableError(f"no table was found in {folder}. Looked for {', '.join(SUFFIXES)}, also with .gz.")
@@ -143,9 +139,7 @@ def load_frame(data: Any) -> tuple[pd.DataFrame, str, list[str]]:
 def _load_path(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, str, list[str]]:
     where = str(path)
     if where.startswith(("http://", "https://", "s3://", "gs://", "ftp://")):
-        raise TableError(
-            f"{where} is a web address; only local files are read. Download it and pass its path."
-        )
+        raise TableError(f"{where} is a web address; only local files are read. Download it and pass its path.")
     raw = _read_bytes(Path(where).expanduser())
     frame, changes = _parse_bytes(raw, where, _suffix(Path(where)))
     return frame, where, changes
@@ -159,14 +153,10 @@ def _read_bytes(path: Path) -> bytes:
     except FileNotFoundError:
         raise TableError(f"{_shown(path)} does not exist. {_near_path(path)}") from None
     except PermissionError:
-        raise TableError(
-            f"{path} may not be read. Change its permissions, or copy it where you may read."
-        ) from None
+        raise TableError(f"{path} may not be read. Change its permissions, or copy it where you may read.") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise TableError(
-            f"{_shown(path)} cannot be opened: {reason}. Pass the path of a table file."
-        ) from None
+        raise TableError(f"{_shown(path)} cannot be opened: {reason}. Pass the path of a table file.") from None
 
 
 def _shown(path: Path) -> str:
@@ -203,9 +193,7 @@ def _parse_bytes(raw: bytes, where: str, suffix: str) -> tuple[pd.DataFrame, lis
     if raw[:6] == b"\x93NUMPY":
         return _load_array(_parse_npy(raw, where)), []
     if suffix in (".parquet", ".npy"):
-        raise TableError(
-            f"{where} is not a {suffix[1:]} file in spite of its name. Save it again, or rename it."
-        )
+        raise TableError(f"{where} is not a {suffix[1:]} file in spite of its name. Save it again, or rename it.")
     head = raw.lstrip(b"\xef\xbb\xbf \r\n\t")[:1]
     if head in (b"<", b"{", b"["):
         kind = "a web page or XML" if head == b"<" else "JSON"
@@ -217,18 +205,14 @@ def _gunzip(raw: bytes, where: str) -> bytes:
     try:
         return gzip.decompress(raw)
     except (OSError, EOFError, zlib.error):
-        raise TableError(
-            f"{where} is a damaged or incomplete gzip file. Compress or copy it again."
-        ) from None
+        raise TableError(f"{where} is a damaged or incomplete gzip file. Compress or copy it again.") from None
 
 
 def _parse_parquet(raw: bytes, where: str) -> pd.DataFrame:
     try:
         return pd.read_parquet(io.BytesIO(raw))
     except ImportError:
-        raise TableError(
-            f"{where} is parquet, which needs pyarrow. Run `pip install pyarrow`, or use CSV."
-        ) from None
+        raise TableError(f"{where} is parquet, which needs pyarrow. Run `pip install pyarrow`, or use CSV.") from None
     except Exception as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise TableError(f"{where} is a damaged parquet file: {reason}. Write it again.") from None
@@ -260,15 +244,11 @@ def _load_memory(data: Any) -> tuple[pd.DataFrame, str]:
         return _load_anndata(data), "an AnnData"
     if hasattr(data, "collect") and hasattr(data, "lazy"):  # polars.LazyFrame
         data = data.collect()
-    if hasattr(data, "get_column") and hasattr(
-        data, "columns"
-    ):  # polars, which needs pyarrow for its own to_pandas
-        return pd.DataFrame(
-            {name: data.get_column(name).to_numpy() for name in data.columns}
-        ), "a polars DataFrame"
+    if hasattr(data, "get_column") and hasattr(data, "columns"):  # polars, which needs pyarrow for its own to_pandas
+        return pd.DataFrame({name: data.get_column(name).to_numpy() for name in data.columns}), "a polars DataFrame"
     if hasattr(data, "to_pandas"):
         return _load_memory(data.to_pandas())[0], f"a {type(data).__name__}"
-    if isinstance(data, Mapping):
+    if isinstance(data, Mapping) and not hasattr(data, "toarray"):  # some sparse matrices are mappings too
         return _load_mapping(data), "a mapping"
     return _load_array(data), "an array"
 
@@ -300,9 +280,7 @@ def _load_array(data: Any) -> pd.DataFrame:
     try:
         array = np.asarray(data)
     except (ValueError, TypeError) as error:
-        raise TableError(
-            f"a {type(data).__name__} is not a table: {error}. Make every row equally long."
-        ) from None
+        raise TableError(f"a {type(data).__name__} is not a table: {error}. Make every row equally long.") from None
     if array.dtype.names:
         return pd.DataFrame({name: array[name] for name in array.dtype.names})
     if array.ndim != 2:
@@ -367,9 +345,7 @@ def _not_among(name: str, names: Sequence[str]) -> str:
     return "which the table does not have. " + (f"Did you mean {near[0]!r}?" if near else f"It has {listed}.")
 
 
-def _drop_columns(
-    frame: pd.DataFrame, drop: str | Iterable[str], source: str, changes: list[str]
-) -> pd.DataFrame:
+def _drop_columns(frame: pd.DataFrame, drop: str | Iterable[str], source: str, changes: list[str]) -> pd.DataFrame:
     wanted = [drop] if isinstance(drop, str) else [str(name) for name in drop]
     for name in wanted:
         if name not in frame.columns:
@@ -407,9 +383,7 @@ def _drop_labels(coded: dict[str, Coded], encode: bool, changes: list[str]) -> N
     labels = [name for k, (name, one) in enumerate(coded.items()) if one.is_label and (encode or k == 0)]
     for name in labels:
         del coded[name]
-        changes.append(
-            f"column {name!r} holds text in which no entry repeats: taken for row labels and left out"
-        )
+        changes.append(f"column {name!r} holds text in which no entry repeats: taken for row labels and left out")
 
 
 def _refuse_columns(unreadable: Mapping[str, str], source: str, encode: Encode) -> None:

@@ -15,9 +15,7 @@ import pandas as pd
 
 from graphbam.errors import TableError
 
-MISSING_WORDS = frozenset(
-    {"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "missing"}
-)
+MISSING_WORDS = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "missing"})
 """Cells read as missing, in any case and with any space around them."""
 
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar", " ": "space"}
@@ -73,9 +71,7 @@ def decode(raw: bytes, where: str) -> tuple[str, list[str]]:
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return raw.decode("utf-16", errors="replace"), [f"{where} was read as UTF-16"]
     if b"\x00" in raw[:100_000]:
-        raise TableError(
-            f"{where} holds binary data, not text. Save the table as CSV or parquet and try again."
-        )
+        raise TableError(f"{where} holds binary data, not text. Save the table as CSV or parquet and try again.")
     try:
         return raw.decode("utf-8-sig"), []
     except UnicodeDecodeError:
@@ -160,7 +156,7 @@ def _parse_lines(
     width = _check_widths(lines, delimiter, names, where, first_line=start + 1 if names else 1)
     if width == 0:
         raise TableError(f"{where} has a header but no rows below it. Check that it was saved completely.")
-    frame = _read_body(lines, delimiter, changes)
+    frame = _read_body(lines, delimiter, where, changes)
     frame.columns = pd.Index(_name_columns(names, comment_names, width, changes))
     return _drop_row_labels(frame, changes), changes
 
@@ -171,9 +167,7 @@ def _first_record(reader: Iterator[list[str]], where: str) -> tuple[list[str], i
             if any(field.strip() for field in fields):
                 return fields, reader.line_num  # type: ignore[attr-defined]
     except csv.Error as error:
-        raise TableError(
-            f"{where} cannot be split into cells: {error}. Look for a quote that never closes."
-        ) from None
+        raise TableError(f"{where} cannot be split into cells: {error}. Look for a quote that never closes.") from None
     raise TableError(f"{where} is empty: there is nothing to read. Check that it was saved completely.")
 
 
@@ -186,9 +180,7 @@ def _is_header(fields: list[str]) -> bool:
     return len(counted) > 1 and counted == [str(k) for k in range(len(counted))] and filled[-1] != ""
 
 
-def _check_widths(
-    lines: list[str], delimiter: str, names: list[str] | None, where: str, first_line: int
-) -> int:
+def _check_widths(lines: list[str], delimiter: str, names: list[str] | None, where: str, first_line: int) -> int:
     """Refuse rows of different length; returns the common one (0 without rows)."""
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     width, at = 0, first_line
@@ -207,9 +199,7 @@ def _check_widths(
     return width
 
 
-def _refuse_ragged(
-    where: str, line: int, found: int, expected: int, first_line: int, has_header: bool
-) -> None:
+def _refuse_ragged(where: str, line: int, found: int, expected: int, first_line: int, has_header: bool) -> None:
     above = "the header" if has_header else f"line {first_line}"
     raise TableError(
         f"{where}, line {line}, has {found} cells where {above} promises {expected}. "
@@ -217,17 +207,25 @@ def _refuse_ragged(
     )
 
 
-def _read_body(lines: list[str], delimiter: str, changes: list[str]) -> pd.DataFrame:
+def _read_body(lines: list[str], delimiter: str, where: str, changes: list[str]) -> pd.DataFrame:
     """Pandas' fast reader; a second time with a decimal comma when the cells ask for one."""
     body = "".join(lines)
-    frame = _read_csv(body, delimiter, ".")
+    frame = _read_csv(body, delimiter, ".", where)
     if delimiter == "," or not any(_has_decimal_commas(frame[c]) for c in frame.columns):
         return frame
     changes.append("read with a comma as the decimal mark")
-    return _read_csv(body, delimiter, ",")
+    return _read_csv(body, delimiter, ",", where)
 
 
-def _read_csv(body: str, delimiter: str, decimal: str) -> pd.DataFrame:
+def _read_csv(body: str, delimiter: str, decimal: str, where: str) -> pd.DataFrame:
+    try:
+        return _read_csv_as_is(body, delimiter, decimal)
+    except pd.errors.ParserError as error:
+        reason = str(error).removeprefix("Error tokenizing data. C error: ")
+        raise TableError(f"{where} cannot be split into cells: {reason}. Look for a quote that never closes.") from None
+
+
+def _read_csv_as_is(body: str, delimiter: str, decimal: str) -> pd.DataFrame:
     return pd.read_csv(
         io.StringIO(body),
         sep=delimiter,
@@ -246,9 +244,7 @@ def _has_decimal_commas(column: pd.Series) -> bool:
     return bool(len(cells)) and all(_DECIMAL_COMMA.fullmatch(c) or _is_number(c) for c in cells)
 
 
-def _name_columns(
-    names: list[str] | None, comment_names: list[str], width: int, changes: list[str]
-) -> list[str]:
+def _name_columns(names: list[str] | None, comment_names: list[str], width: int, changes: list[str]) -> list[str]:
     if names is None and len(comment_names) == width > 1 and _is_header(comment_names):
         names = comment_names
         changes.append("column names taken from the comment line above the data")
