@@ -60,13 +60,13 @@ def standardise_rows(x_nm: Tensor, *, robust: bool = True, clip: float = CLIP) -
     >>> standardise_rows(x_nm, robust=False)[0, :2].diff().item() < 1e-6
     True
     """
+    x_nm = winsorise_rows(x_nm) if robust else x_nm
     centre_n1 = x_nm.mean(-1, keepdim=True)
     x_nm = x_nm - centre_n1
     size_n1 = x_nm.abs().amax(-1, keepdim=True)
-    is_constant_n1 = size_n1 <= 1e-6 * centre_n1.abs()  # what rounding leaves of a constant column
-    x_nm = x_nm / torch.where(is_constant_n1 | (size_n1 == 0), 1.0, size_n1)  # no overflow, whatever the unit
-    x_nm = x_nm.masked_fill(is_constant_n1, 0.0)
-    return z_score(winsorise_rows(x_nm) if robust else x_nm).clamp(-clip, clip)
+    is_constant_n1 = size_n1 <= 8 * torch.finfo(x_nm.dtype).eps * centre_n1.abs()  # all that rounding leaves
+    size_n1 = torch.where(is_constant_n1 | (size_n1 == 0), torch.inf, size_n1)
+    return z_score(x_nm / size_n1).clamp(-clip, clip)  # numbers of size 1: squares overflow in no unit
 
 
 def winsorise_rows(x_nm: Tensor, limit: float = ROBUST_LIMIT) -> Tensor:

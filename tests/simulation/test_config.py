@@ -1,0 +1,86 @@
+import dataclasses
+import json
+
+import pytest
+
+from graphbam.errors import ConfigError
+from graphbam.simulation import GRAPHS, MECHANISMS, NOISES, PRESETS, UNSEEN, SimulationConfig
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_survive_json(name):
+    config = SimulationConfig.preset(name)
+    assert SimulationConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_unseen_families_are_in_no_preset(name):
+    assert not set(UNSEEN) & set(SimulationConfig.preset(name).mechanisms)
+    assert set(UNSEEN) == {"sigmoid", "postnonlinear", "tree"}
+
+
+def test_broad_holds_everything_else():
+    broad = SimulationConfig.broad()
+    assert set(broad.mechanisms) == set(MECHANISMS) - set(UNSEEN)
+    assert set(broad.graphs) == set(GRAPHS)
+    assert set(broad.noises) == set(NOISES)
+    assert sum(broad.mechanisms.values()) == pytest.approx(1)
+    assert sum(broad.degrees.values()) == pytest.approx(1)
+    assert broad.graphs["erdos-renyi"] == 0.5
+
+
+def test_the_paper_preset_holds_the_papers_values():
+    paper = SimulationConfig.paper()
+    assert paper.mechanisms == {"chebyshev": 1.0}
+    assert paper.graphs == {"erdos-renyi": 1.0}
+    assert paper.noises == {"mixture": 1.0}
+    assert paper.noise_share == (0.1, 0.4)
+    assert paper.max_parents is None
+    assert set(paper.degrees) == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mechanisms": {"sinus": 1.0}}, r"mechanism='sinus' is unknown; choose from chebyshev, cosine"),
+        ({"graphs": {"tree": 1.0}}, r"graph='tree' is unknown; choose from bipartite-layers, erdos-renyi"),
+        ({"noises": {"cauchy": 1.0}}, r"noise='cauchy' is unknown; choose from exponential, gaussian"),
+        ({"noises": {}}, "names nothing to draw from"),
+        ({"noises": {"gaussian": 0.0}}, "all zero"),
+        ({"noises": {"gaussian": -1.0}}, "finite number of at least 0"),
+        ({"noises": {"gaussian": float("nan")}}, "finite number of at least 0"),
+        ({"degrees": {0: 1.0}}, "must be positive"),
+        ({"degrees": {"many": 1.0}}, "not a number"),
+        ({"degrees": {}}, "names nothing"),
+        ({"degrees": {2: 0.0}}, "all zero"),
+        ({"noise_share": (0.5, 0.1)}, "no range"),
+        ({"noise_share": (0.5,)}, "no range"),
+        ({"chebyshev": "exact"}, "choose from broad, literal, paper"),
+        ({"mixing": "half"}, "choose from literal, unit"),
+        ({"clip": "none"}, "choose from hard, soft"),
+        ({"skewed": 1.5}, r"skewed=1.5 is outside \[0, 1\]"),
+        ({"denominator_floor": 0.0}, "denominator_floor"),
+        ({"max_parents": 0}, "leaves no edge"),
+    ],
+)
+def test_wrong_values_are_refused_by_name(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        dataclasses.replace(SimulationConfig(), **changes)
+
+
+def test_unknown_keys_and_presets_are_refused():
+    with pytest.raises(ConfigError, match="no field 'zoom'; it has mechanisms"):
+        SimulationConfig.from_dict({"zoom": 1})
+    with pytest.raises(ConfigError, match="choose from broad, literal, paper"):
+        SimulationConfig.preset("wide")
+
+
+def test_narrow_fixes_only_what_it_is_told():
+    cell = SimulationConfig.broad().narrow(mechanism="sine", graph="geometric", degree=3, noise="laplace")
+    assert cell.mechanisms == {"sine": 1.0}
+    assert cell.per_node_mechanisms == 0
+    assert cell.graphs == {"geometric": 1.0}
+    assert cell.degrees == {3.0: 1.0}
+    assert cell.noises == {"laplace": 1.0}
+    assert cell.noise_share == SimulationConfig.broad().noise_share
+    assert SimulationConfig.broad().narrow() == SimulationConfig.broad()

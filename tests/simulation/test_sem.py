@@ -1,0 +1,330 @@
+import dataclasses
+
+import pytest
+import torch
+
+import graphbam as gb
+from graphbam.errors import ConfigError
+from graphbam.simulation import (
+    GRAPHS,
+    MECHANISMS,
+    NOISES,
+    PRESETS,
+    UNSEEN,
+    SimulationConfig,
+    mechanism,
+    plan_tables,
+    run_plan,
+    sample_tables,
+)
+from graphbam.simulation.mechanisms import weighted_sum
+from graphbam.simulation.sem import blur, coarsen, discretise, skew
+
+SMALL = {"n_tables": 8, "n_variables": 6, "n_samples": 30}
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("shape", [(2, 2), (2, 50), (3, 2), (11, 7), (60, 40)])
+def test_any_shape_is_standardised_clipped_and_finite(rng, preset, shape):
+    n_variables, n_samples = shape
+    tables = sample_tables(
+        rng, SimulationConfig.preset(preset), n_tables=16, n_variables=n_variables, n_samples=n_samples
+    )
+    assert tables.x_bmd.shape == (16, n_samples, n_variables)
+    assert tables.x_bmd.is_contiguous()
+    assert (tables.x_bmd.dtype, tables.dag_bdd.dtype, tables.classes_bdd.dtype) == (
+        torch.float32, torch.int8, torch.int64,
+    )  # fmt: skip
+    assert tables.x_bmd.isfinite().all()
+    assert tables.x_bmd.abs().max() <= 5
+    assert tables.x_bmd.mean(1).abs().max() < 0.2  # clipping moves the mean a little
+    sd_bd = tables.x_bmd.std(1, correction=0)
+    assert ((sd_bd < 1 + 1e-3) & ((sd_bd > 0.7) | (sd_bd == 0))).all()
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_graph_and_noise_run_together(name):
+    for graph in GRAPHS:
+        for noise in NOISES:
+            config = SimulationConfig.paper().narrow(mechanism=name, graph=graph, noise=noise, degree=2)
+            tables = sample_tables(generator(), config, n_tables=2, n_variables=6, n_samples=9)
+            assert tables.x_bmd.isfinite().all()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_same_seed_gives_the_same_tables(preset):
+    config = SimulationConfig.preset(preset)
+    one, two = (sample_tables(generator(4), config, **SMALL) for _ in range(2))
+    other = sample_tables(generator(5), config, **SMALL)
+    assert torch.equal(one.x_bmd, two.x_bmd)
+    assert torch.equal(one.dag_bdd, two.dag_bdd)
+    assert not torch.equal(one.x_bmd, other.x_bmd)
+
+
+def test_nobody_touches_the_global_generator():
+    before = torch.random.get_rng_state()
+    sample_tables(generator(), SimulationConfig.broad(), **SMALL)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_a_plan_is_reusable():
+    plan = plan_tables(generator(), SimulationConfig.broad(), **SMALL)
+    assert torch.equal(run_plan(plan).x_bmd, run_plan(plan).x_bmd)
+
+
+def test_columns_are_shuffled(rng):
+    """Arrows point to higher and to lower columns alike."""
+    tables = sample_tables(rng, SimulationConfig.paper(), n_tables=200, n_variables=10, n_samples=2)
+    upward = tables.dag_bdd.triu(1).sum() / tables.dag_bdd.sum()
+    assert 0.4 < upward < 0.6
+
+
+@pytest.fixture
+def minus_sum():
+    """A mechanism with known weights: minus the sum of the parents."""
+
+    @mechanism("minus-sum")
+    def answer(rng, x_npm, mask_np, config):
+        return weighted_sum(x_npm, -mask_np)
+
+    yield "minus-sum"
+    del MECHANISMS["minus-sum"]
+
+
+def analytic_covariance(dag_dd, share):
+    """Covariance of x_v = (ρ ε − (1−ρ) Σ x_w / sd) / √(ρ² + (1−ρ)²), node by node, roots of variance 1."""
+    d = len(dag_dd)
+    cov = torch.eye(d, dtype=torch.float64)
+    done, todo = [], list(range(d))
+    while todo:
+        v = next(v for v in todo if all(w in done for w in dag_dd[:, v].nonzero()[:, 0].tolist()))
+        todo.remove(v)
+        parents = dag_dd[:, v].nonzero()[:, 0]
+        if len(parents):
+            sd = cov[parents][:, parents].sum().sqrt()
+            weight = -(1 - share) / sd / (share**2 + (1 - share) ** 2) ** 0.5
+            for u in done:
+                cov[u, v] = cov[v, u] = weight * cov[u, parents].sum()
+        done.append(v)
+    return cov
+
+
+@pytest.mark.parametrize("preset", ["paper", "broad"])
+def test_a_linear_world_has_its_analytic_covariance(rng, minus_sum, preset):
+    config = SimulationConfig.preset(preset).narrow(
+        mechanism=minus_sum, noise="gaussian", degree=3, noise_share=(0.4, 0.4)
+    )
+    config = dataclasses.replace(
+        config, discrete=0.0, skewed=0.0, rounded=0.0, measurement_noise=0.0, autocorrelated=0.0
+    )
+    tables = sample_tables(rng, config, n_tables=4, n_variables=8, n_samples=40_000)
+    for x_md, dag_dd in zip(tables.x_bmd.double(), tables.dag_bdd, strict=True):
+        empirical = x_md.T @ x_md / len(x_md)
+        torch.testing.assert_close(empirical, analytic_covariance(dag_dd, 0.4), atol=0.03, rtol=0)
+
+
+def test_linear_weights_signs_and_noise_share_are_recovered(rng):
+    """A child regressed on its parents: weights within 1.3/0.7 of one another, R² as ρ says."""
+    config = SimulationConfig.paper().narrow(mechanism="linear", noise="gaussian", degree=3, noise_share=(0.3, 0.3))
+    tables = sample_tables(rng, config, n_tables=12, n_variables=10, n_samples=20_000)
+    signs = []
+    for x_md, dag_dd in zip(tables.x_bmd.double(), tables.dag_bdd.bool(), strict=True):
+        for v in range(10):
+            parents = dag_dd[:, v]
+            if not parents.any():
+                continue
+            weight = torch.linalg.lstsq(x_md[:, parents], x_md[:, v, None]).solution[:, 0]
+            residual = x_md[:, v] - x_md[:, parents] @ weight
+            assert residual.var().item() == pytest.approx(0.3**2 / (0.3**2 + 0.7**2), abs=0.02)
+            assert weight.abs().max() / weight.abs().min() < 1.3 / 0.7 + 0.3
+            signs += weight.sign().tolist()
+    assert 0.35 < sum(s > 0 for s in signs) / len(signs) < 0.65
+
+
+def dependence(x_nm, y_nm):
+    """Largest |correlation| between simple features of two rows, for each n."""
+    features = (lambda v: v, lambda v: v**2, lambda v: v**3, torch.cos, lambda v: torch.sin(2 * v))
+    best = torch.zeros(len(x_nm))
+    for f in features:
+        for g in (lambda v: v, lambda v: v**2):
+            u, v = f(x_nm), g(y_nm)
+            u, v = u - u.mean(1, keepdim=True), v - v.mean(1, keepdim=True)
+            best = best.maximum(((u * v).mean(1) / (u.std(1) * v.std(1) + 1e-9)).abs())
+    return best
+
+
+def pairs_of_two(config, n_tables=150, n_samples=800, seed=0):
+    """Tables of two variables, split into those with and those without an edge."""
+    tables = sample_tables(generator(seed), config, n_tables=n_tables, n_variables=2, n_samples=n_samples)
+    strength = dependence(tables.x_bmd[:, :, 0], tables.x_bmd[:, :, 1])
+    linked = tables.dag_bdd.sum((1, 2)) > 0
+    return strength[linked], strength[~linked]
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("preset", ["paper", "broad"])
+def test_edges_transmit_and_absent_edges_do_not(name, preset):
+    config = SimulationConfig.preset(preset).narrow(mechanism=name, degree=0.5, noise_share=(0.1, 0.3))
+    linked, apart = pairs_of_two(dataclasses.replace(config, autocorrelated=0.0))
+    assert len(linked) > 40
+    assert len(apart) > 40
+    assert (linked > 0.15).float().mean() > 0.9
+    assert apart.median() < 0.08
+    assert (apart > 0.25).float().mean() < 0.05
+
+
+@pytest.mark.parametrize("variant", ["paper", "literal", "broad"])
+def test_chebyshev_variants_transmit(variant):
+    preset = "literal" if variant == "literal" else "paper"
+    config = SimulationConfig.preset(preset).narrow(degree=0.5)
+    linked, apart = pairs_of_two(dataclasses.replace(config, chebyshev=variant))
+    assert linked.median() > (0.15 if variant == "literal" else 0.5)
+    assert apart.median() < 0.08
+
+
+def test_noise_share_decides_how_much_is_noise():
+    def strength(share):
+        config = SimulationConfig.paper().narrow(mechanism="linear", degree=0.5, noise_share=(share, share))
+        return pairs_of_two(config)[0].median()
+
+    assert strength(0.02) > 0.99
+    assert 0.65 < strength(0.5) < 0.76
+    assert strength(0.95) < 0.2
+
+
+def test_pooled_shares_differ_more_between_than_within_tables(rng):
+    broad = SimulationConfig.broad()
+    shape = {"n_tables": 200, "n_variables": 20, "n_samples": 2}
+    plan = plan_tables(rng, broad, **shape)
+    share_bd = plan.share_n[plan.row_bd]
+    assert broad.noise_share[0] <= share_bd.min()
+    assert share_bd.max() <= broad.noise_share[1]
+    assert share_bd.mean(1).std() > 0.1
+    plan = plan_tables(rng, SimulationConfig.paper(), **shape)
+    assert plan.share_n[plan.row_bd].mean(1).std() < 0.05
+
+
+def test_broad_draws_every_seen_family_and_no_unseen_one(rng):
+    plan = plan_tables(rng, SimulationConfig.broad(), n_tables=400, n_variables=10, n_samples=2)
+    seen = {group.mechanism for level in plan.levels for group in level.groups}
+    assert seen == set(MECHANISMS) - set(UNSEEN)
+    assert set(plan.noises) == set(NOISES)
+    assert all(len(rows) for rows in plan.index.values())
+
+
+def test_rows_come_after_their_parents_and_groups_cover_them(rng):
+    plan = plan_tables(rng, SimulationConfig.broad(), n_tables=50, n_variables=30, n_samples=400)
+    slots = torch.arange(plan.parents_np.shape[1]) < plan.n_parents_n[:, None]
+    for level in plan.levels:
+        rows = slice(level.start, level.stop)
+        assert (plan.parents_np[rows][slots[rows]] < level.start).all()
+        covered = [row for group in level.groups for row in range(group.start, group.stop)]
+        assert covered == (list(range(level.start, level.stop)) if level.start else [])
+        for group in level.groups:
+            assert plan.n_parents_n[group.start : group.stop].max() <= group.n_slots
+        first, last = level.discrete
+        assert all(level.start <= row < level.stop for row in plan.index["discrete"][first:last].tolist())
+
+
+def test_discrete_values_have_two_to_six_levels(rng):
+    levels = discretise(rng, torch.randn(300, 400, generator=rng))
+    counts = [len(row.unique()) for row in levels]
+    assert set(counts) <= set(range(2, 7))
+    assert len(set(counts)) >= 4
+
+
+def test_children_see_discrete_values():
+    """Under a steep linear effect the child of a discrete parent clusters around its levels."""
+    config = SimulationConfig.paper().narrow(mechanism="linear", degree=1, noise_share=(0.05, 0.05))
+    tables = sample_tables(
+        generator(), dataclasses.replace(config, discrete=1.0), n_tables=40, n_variables=2, n_samples=300
+    )
+    within = []
+    for x_md, dag_dd in zip(tables.x_bmd, tables.dag_bdd, strict=True):
+        for i, j in dag_dd.nonzero().tolist():
+            values = x_md[:, i].unique()
+            if len(values) <= 6:
+                within += [x_md[x_md[:, i] == value, j].std(correction=0).item() for value in values]
+    assert torch.tensor(within).median() < 0.1
+
+
+def test_observation_effects_keep_ranks_or_nearly_so(rng):
+    x_nm = torch.randn(100, 200, generator=rng)
+    order = x_nm.argsort(1)
+    steps = skew(rng, x_nm).gather(1, order).diff(dim=1)
+    assert ((steps >= 0).all(1) | (steps <= 0).all(1)).all()  # monotone, up or down
+    assert (coarsen(rng, x_nm).gather(1, order).diff(dim=1) >= -1e-6).all()
+    assert max(len(row.mul(1e3).round().unique()) for row in coarsen(rng, x_nm)) < 45
+    noisy = blur(rng, x_nm)
+    assert ((noisy * x_nm).mean(1) / (noisy.std(1) * x_nm.std(1)) > 0.93).all()
+
+
+@pytest.mark.parametrize("effect", ["discrete", "skewed", "rounded", "measurement_noise", "autocorrelated"])
+def test_each_real_world_effect_changes_the_data_but_not_the_graph(effect):
+    plain = sample_tables(generator(), SimulationConfig.paper(), **SMALL)
+    config = dataclasses.replace(SimulationConfig.paper(), **{effect: 1.0})
+    changed = sample_tables(generator(), config, **SMALL)
+    assert torch.equal(plain.dag_bdd, changed.dag_bdd)
+    assert not torch.equal(plain.x_bmd, changed.x_bmd)
+    assert changed.x_bmd.isfinite().all()
+
+
+def test_autocorrelated_rows_resemble_their_neighbours():
+    config = dataclasses.replace(SimulationConfig.paper(), autocorrelated=1.0)
+    x_bmd = sample_tables(generator(), config, n_tables=20, n_variables=5, n_samples=300).x_bmd
+    assert (x_bmd[:, 1:] * x_bmd[:, :-1]).mean() > 0.2
+    x_bmd = sample_tables(generator(), SimulationConfig.paper(), n_tables=20, n_variables=5, n_samples=300).x_bmd
+    assert (x_bmd[:, 1:] * x_bmd[:, :-1]).mean().abs() < 0.03
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_tables": 0}, "n_tables=0 is too few; use at least 1"),
+        ({"n_variables": 1}, "n_variables=1 is too few; use at least 2"),
+        ({"n_samples": 1}, "n_samples=1 is too few; use at least 2"),
+    ],
+)
+def test_impossible_shapes_are_refused(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        sample_tables(generator(), SimulationConfig.paper(), **(SMALL | changes))
+
+
+def test_impossible_degrees_are_refused():
+    with pytest.raises(ConfigError, match=r"degree=7 is impossible with n_variables=6: .* at most 5"):
+        sample_tables(generator(), SimulationConfig.paper().narrow(degree=7), **SMALL)
+
+
+def test_simulate_returns_a_graph_and_its_table():
+    dag, x_md = gb.simulate(n_samples=500, n_variables=20, mechanism="chebyshev", graph="erdos-renyi", degree=3, seed=0)
+    again, y_md = gb.simulate(
+        n_samples=500, n_variables=20, mechanism="chebyshev", graph="erdos-renyi", degree=3, seed=0
+    )
+    assert dag.adjacency.shape == (20, 20)
+    assert dag.names[0] == "X1"
+    assert dag.names[-1] == "X20"
+    assert x_md.shape == (500, 20)
+    assert x_md.dtype == float
+    assert (dag.adjacency == again.adjacency).all()
+    assert (x_md == y_md).all()
+    assert gb.simulate(preset="broad", noise="student", n_samples=9, n_variables=4)[1].shape == (9, 4)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_device_gets_the_same_graphs_without_waiting(preset):
+    config = SimulationConfig.preset(preset)
+    on_cpu = sample_tables(generator(), config, **SMALL)
+    sample_tables(generator(1), config, **SMALL, device="cuda")  # first use may allocate
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        on_device = sample_tables(generator(), config, **SMALL, device="cuda")
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert torch.equal(on_cpu.dag_bdd, on_device.dag_bdd.cpu())
+    assert torch.equal(on_cpu.classes_bdd, on_device.classes_bdd.cpu())
+    assert on_device.x_bmd.isfinite().all()
