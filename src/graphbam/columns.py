@@ -146,7 +146,7 @@ def _code_objects(column: pd.Series, encode: bool) -> Coded:
     words = cells[is_text].astype(str)
     if is_text.sum() == cells.notna().sum() and words.str.lower().isin(_TRUE_FALSE).all():
         return Coded(_look_up(cells.str.lower(), _TRUE_FALSE), "true/false read as 1/0")
-    dates = _to_dates(cells)
+    dates = _to_dates(cells) if is_text.sum() == cells.notna().sum() else None
     if dates is not None:
         return _code_dates(dates, encode)
     return _code_text(cells, is_text, encode)

@@ -121,7 +121,7 @@ def prepare(table: Table, config: PreprocessingConfig | None = None) -> Prepared
     features = describe_table(x_md)
     kept = [names[k] for k in varying]
     warnings = _warn_about(kept, x_md)
-    x_md = x_md[canonical_order(x_md)]
+    x_md = x_md[canonical_order(x_md, kept)]
     passes = draw_passes(len(x_md), config, changes)
     gone = tuple(name for name in table.names if name not in set(names))
     return Prepared(
@@ -318,11 +318,12 @@ def _find_bound(r_dd: Matrix) -> Indices:
 # ── which rows ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def canonical_order(x_md: Matrix) -> Indices:
+def canonical_order(x_md: Matrix, names: Sequence[str] = ()) -> Indices:
     """Order rows by their content alone: shuffling rows or columns, or changing units, changes nothing.
 
     Every cell is replaced by its rank within the column. A row's key is a sum of hashes over its columns and
-    a column's key a sum over its rows; three rounds tell apart whatever differs.
+    a column's key a sum over its rows; three rounds tell apart whatever differs. What cannot be told apart so (a
+    table that looks the same after two columns change places) is decided by the names of the columns.
 
     Examples
     --------
@@ -340,7 +341,10 @@ def canonical_order(x_md: Matrix) -> Indices:
     for _ in range(3):
         key_m = _hash(ranks_md + key_d).sum(axis=1)
         key_d = _hash(ranks_md + _hash(key_m)[:, None]).sum(axis=0)
-    order: Indices = np.argsort(key_m, kind="stable")
+    if len(np.unique(key_m)) == len(key_m):
+        return np.argsort(key_m)
+    by_key = sorted(range(len(key_d)), key=lambda k: (key_d[k], names[k] if len(names) else k), reverse=True)
+    order: Indices = np.lexsort((*ranks_md.T[by_key], key_m))
     return order
 
 

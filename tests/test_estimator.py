@@ -1,0 +1,326 @@
+"""infer, infer_many and BAM: the promises a user relies on."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import graphbam as gb
+from graphbam.edges import Failure, Result
+from graphbam.errors import ConfigError, GraphbamError, KnowledgeError
+from graphbam.estimator import choose_device, estimate_seconds
+from graphbam.network import EdgeNet, EdgeNetConfig
+from graphbam.weights import load_weights, save_weights
+from standins import PartialCorrelation, Spy
+
+TINY = EdgeNetConfig(
+    channels=8, heads=2, attribute_layers=1, sample_layers=1, dense_layers=1, dense_hidden=8, spd_channels=4,
+    spd_heads=2, bilinear_layers=1, pair_layers=1, pair_channels=8, product_channels=4,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tiny_path(tmp_path_factory):
+    """A real network with random weights, in a real file."""
+    network = EdgeNet(TINY)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
+    path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
+    save_weights(path, network, {})
+    return path
+
+
+@pytest.fixture(params=["stand-in", "network"])
+def weights(request, tiny_path):
+    return PartialCorrelation() if request.param == "stand-in" else load_weights(tiny_path)
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 5))
+    x[:, 1] += 1.5 * x[:, 0]
+    x[:, 2] += x[:, 1] - x[:, 3]
+    return pd.DataFrame(x, columns=list("abcde"))
+
+
+def by_name(result):
+    """Probabilities as a table that does not depend on column order."""
+    return {
+        (a, b): result.probabilities[i, j]
+        for i, a in enumerate(result.names)
+        for j, b in enumerate(result.names)
+    }  # fmt: skip
+
+
+def largest_difference(first, second):
+    first, second = by_name(first), by_name(second)
+    assert first.keys() == second.keys()
+    return max(np.abs(first[key] - second[key]).max() for key in first)
+
+
+# ── promises ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_same_table_same_answer(frame, weights):
+    first, second = (gb.infer(frame, weights=weights, stability=5) for _ in range(2))
+    assert np.array_equal(first.probabilities, second.probabilities)
+    assert np.array_equal(first.stability, second.stability)
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_rows": 50}, {"max_rows": 50, "large": "average"}])
+def test_row_order_does_not_matter(frame, weights, settings):
+    first = gb.infer(frame, weights=weights, stability=5, **settings)
+    second = gb.infer(frame.sample(frac=1, random_state=3), weights=weights, stability=5, **settings)
+    assert np.array_equal(first.probabilities, second.probabilities)
+    assert np.array_equal(first.stability, second.stability)
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_rows": 50}, {"max_rows": 50, "large": "average"}])
+def test_column_order_does_not_matter(frame, weights, settings):
+    first = gb.infer(frame, weights=weights, **settings)
+    assert largest_difference(first, gb.infer(frame[list("cebda")], weights=weights, **settings)) < 1e-5
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_rows": 50}])
+def test_units_do_not_matter(frame, weights, settings):
+    first = gb.infer(frame, weights=weights, **settings)
+    second = gb.infer(frame * [1e6, 1e-6, 3, 1, 0.1] + [0, 5, 0, 1e3, -2], weights=weights, **settings)
+    assert largest_difference(first, second) < 1e-5
+
+
+def test_a_proper_answer(frame, weights):
+    result = gb.infer(frame, weights=weights)
+    assert isinstance(result, Result)
+    assert result.probabilities.shape == (5, 5, 3)
+    assert np.allclose(result.probabilities.sum(axis=-1), 1, atol=1e-12)
+    assert np.array_equal(result.probabilities, result.probabilities.transpose(1, 0, 2))
+
+
+def test_the_right_links_are_found(frame):
+    found = set(gb.infer(frame, weights=PartialCorrelation()).skeleton(0.6).undirected_edges())
+    assert {("a", "b"), ("b", "c")} <= found
+    assert ("a", "e") not in found
+
+
+def test_seeds_change_the_draw_and_nothing_else(frame):
+    weights = PartialCorrelation()
+    answers = [gb.infer(frame, weights=weights, max_rows=50, seed=s).probabilities for s in (0, 1)]
+    assert not np.array_equal(*answers)
+    answers = [gb.infer(frame, weights=weights, seed=s).probabilities for s in (0, 1)]
+    assert np.array_equal(*answers)
+
+
+def test_averaging_uses_every_draw(frame):
+    spy = Spy()
+    result = gb.infer(frame, weights=spy, max_rows=50, large="average")
+    assert spy.shapes == [(3, 40, 5)]
+    assert result.provenance["n_rows_used"] == 120
+
+
+def test_two_by_two(weights):
+    result = gb.infer([[1.0, 2.0], [2.0, 5.0]], weights=weights)
+    assert result.probabilities.shape == (2, 2, 3)
+
+
+def test_constant_columns_have_no_links_and_change_nothing(frame, weights):
+    result = gb.infer(frame.assign(k=1.0)[list("akbcde")], weights=weights)
+    assert np.array_equal(result.probabilities[1], np.tile([1.0, 0.0, 0.0], (6, 1)))
+    others = [0, 2, 3, 4, 5]
+    expected = gb.infer(frame, weights=weights).probabilities
+    assert np.array_equal(result.probabilities[np.ix_(others, others)], expected)
+
+
+def test_changes_and_provenance_are_reported(frame, weights):
+    frame.loc[3, "a"] = np.nan
+    result = gb.infer(frame.assign(flag=frame["a"] > 0), weights=weights, drop="e")
+    assert [c.split(":")[0] for c in result.changes] == [
+        "left out as asked", "column 'flag'", "1 row of 120 with missing values left out",
+    ]  # fmt: skip
+    assert result.provenance["n_rows"] == 120
+    assert result.provenance["n_rows_used"] == 119
+    assert result.provenance["weights"] == weights.name
+
+
+# ── knowledge, stability, domain ──────────────────────────────────────────────────────────────────────────
+
+
+def test_knowledge_is_enforced_exactly(frame, weights):
+    result = gb.infer(
+        frame.assign(k=1.0), weights=weights, forbidden=[("a", "b")], required=["d -> e", "a -- k"], stability=4,
+        tiers=[["a"], ["b", "c"]], prior_odds={("a", "c"): 4.0},
+    )  # fmt: skip
+    p = by_name(result)
+    assert p["a", "b"][1] == p["b", "a"][1] == 0.0
+    assert p["d", "e"].tolist() == p["a", "k"].tolist() == [0.0, 1.0, 0.0]
+    table = result.table().set_index(["a", "b"])["stability"]
+    assert table["a", "b"] == 0.0
+    assert table["d", "e"] == table["a", "k"] == 1.0
+    assert result.knowledge.tiers == (("a",), ("b", "c"))
+    assert any("a -- k is required" in w for w in result.warnings)
+
+
+def test_knowledge_comes_whole_or_in_parts(frame, tmp_path):
+    weights = PartialCorrelation()
+    (tmp_path / "k.json").write_text('{"forbidden": ["a -- b"]}')
+    ways = [
+        {"forbidden": ["a -- b"]},
+        {"knowledge": {"forbidden": ["a -- b"]}},
+        {"knowledge": gb.Knowledge(forbidden=["a -- b"])},
+        {"knowledge": tmp_path / "k.json"},
+    ]
+    answers = [gb.infer(frame, weights=weights, **way).probabilities for way in ways]
+    assert all(np.array_equal(answers[0], answer) for answer in answers)
+    with pytest.raises(ConfigError, match="whole and in parts"):
+        gb.infer(frame, weights=weights, knowledge=ways[2]["knowledge"], required=["a -- c"])
+    with pytest.raises(KnowledgeError, match="'z', which the table does not have"):
+        gb.infer(frame, weights=weights, forbidden=["a -- z"])
+
+
+def test_stability_is_a_share_and_high_for_strong_links(frame):
+    result = gb.infer(frame, weights=PartialCorrelation(), stability=40)
+    table = result.table().set_index(["a", "b"])["stability"]
+    assert ((table >= 0) & (table <= 1)).all()
+    assert table["a", "b"] == 1.0
+    assert table["a", "e"] < 0.3
+    assert np.array_equal(result.stability, result.stability.T)
+    assert (result.stability.diagonal() == 0).all()
+
+
+def test_stability_runs_in_batches(frame, monkeypatch):
+    whole, cut = Spy(), Spy()
+    first = gb.infer(frame, weights=whole, stability=10)
+    monkeypatch.setattr("graphbam.estimator.CELLS_AT_ONCE", 3 * frame.size)
+    second = gb.infer(frame, weights=cut, stability=10)
+    assert [s[0] for s in whole.shapes] == [1, 10]
+    assert [s[0] for s in cut.shapes] == [1, 3, 3, 3, 1]
+    assert np.array_equal(first.stability, second.stability)
+
+
+def test_domain_meter(frame):
+    assert gb.infer(frame, weights=PartialCorrelation()).domain["verdict"] is None
+    near = PartialCorrelation(header={"domain": {"n_samples": [50, 500]}})
+    assert gb.infer(frame, weights=near).domain["verdict"] == "inside"
+    far = PartialCorrelation(header={"domain": {"n_samples": [500, 900]}})
+    result = gb.infer(frame, weights=far)
+    assert result.domain["verdict"] == "outside"
+    assert "unlike training: number of rows is 120" in result.warnings[0]
+
+
+def test_progress_begins_with_an_estimate(frame, tiny_path):
+    told = []
+    gb.infer(frame, weights=tiny_path, stability=3, progress=lambda share, sentence: told.append((share, sentence)))
+    shares = [share for share, _ in told]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
+    assert told[0][1] == "120 rows × 5 variables, 4 passes: less than a second"
+
+
+def test_larger_tables_are_announced_to_take_longer(tiny_path):
+    loaded = load_weights(tiny_path)
+    times = [estimate_seconds(loaded, 1, m, d) for m, d in [(100, 10), (1000, 10), (1000, 100), (1000, 1000)]]
+    assert times == sorted(times)
+    assert estimate_seconds(PartialCorrelation(), 1, 10, 10) == 0.0
+
+
+def test_memory_that_runs_out_is_explained(frame):
+    class Greedy(PartialCorrelation):
+        def probabilities(self, x_bmd):
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 900 GiB")
+
+    with pytest.raises(ConfigError, match="120 rows × 5 variables do not fit into memory"):
+        gb.infer(frame, weights=Greedy())
+
+
+def test_devices():
+    assert choose_device("auto") in ("cpu", "cuda")
+    with pytest.raises(ConfigError, match="device='abacus'"):
+        choose_device("abacus")
+
+
+# ── many tables ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_many_tables_give_the_same_as_one_by_one(frame, weights):
+    tables = [frame, frame[list("abc")], frame * 2, frame.head(60), frame.to_numpy()]
+    for one, table in zip(gb.infer_many(tables, weights=weights, stability=3), tables, strict=True):
+        alone = gb.infer(table, weights=weights, stability=3)
+        assert np.allclose(one.probabilities, alone.probabilities, atol=1e-5)
+        assert np.allclose(one.stability, alone.stability, atol=0.34)
+        assert one.names == alone.names
+
+
+def test_equal_shapes_travel_together(frame):
+    spy = Spy()
+    gb.infer_many([frame, frame[list("abc")], frame.sample(frac=1), frame], weights=spy)
+    assert sorted(spy.shapes) == [(1, 120, 3), (3, 120, 5)]
+
+
+def test_one_bad_table_does_not_lose_the_others(frame, tmp_path):
+    frame.to_csv(tmp_path / "good.csv", index=False)
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n3\n")
+    bad, good = gb.infer_many(tmp_path, weights=PartialCorrelation())
+    assert isinstance(bad, Failure)
+    assert bad.source.endswith("bad.csv")
+    assert "line 3, has 1 cells" in bad.message
+    assert good.names == tuple("abcde")
+
+
+def test_many_tables_with_passes_and_none_at_all(frame):
+    weights = PartialCorrelation()
+    split = {"max_rows": 50, "large": "average"}
+    many = gb.infer_many([frame, frame], weights=weights, **split)
+    assert np.allclose(many[0].probabilities, gb.infer(frame, weights=weights, **split).probabilities)
+    assert gb.infer_many([], weights=weights) == []
+    with pytest.raises(ConfigError, match="no setting 'speed'"):
+        gb.infer_many([frame], weights=weights, speed=2)
+
+
+# ── scikit-learn manners ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_estimator_attributes(frame, tiny_path):
+    model = gb.BAM(tiny_path)
+    assert model.fit(frame) is model
+    assert model.edge_probabilities_.shape == (5, 5, 3)
+    assert model.n_features_in_ == 5
+    assert model.feature_names_in_.tolist() == list("abcde")
+    model.fit(frame.to_numpy())
+    assert not hasattr(model, "feature_names_in_")
+    assert np.array_equal(model.result_.probabilities, model.edge_probabilities_)
+
+
+def test_estimator_parameters(tiny_path):
+    model = gb.BAM(tiny_path, seed=3, drop=["a"])
+    assert gb.BAM(**model.get_params()).get_params() == model.get_params()
+    assert repr(gb.BAM(seed=3)) == "BAM(seed=3)"
+    with pytest.raises(GraphbamError, match="no parameter 'sead'"):
+        model.set_params(sead=4)
+
+
+def test_estimator_pickles_and_clones(frame, tiny_path):
+    model = gb.BAM(tiny_path, seed=1, knowledge={"forbidden": ["a -- b"]}).fit(frame)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.edge_probabilities_, model.edge_probabilities_)
+    fresh = pytest.importorskip("sklearn.base").clone(model)
+    assert fresh.get_params() == model.get_params()
+    assert not hasattr(fresh, "result_")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_checks():
+    """Every check passes; none is exempted. The array-API check runs only where SCIPY_ARRAY_API is set."""
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    if not hasattr(checks, "check_estimator_tags_renamed"):
+        pytest.skip("needs the tags of scikit-learn 1.6 or later")
+    report = checks.check_estimator(gb.BAM(PartialCorrelation()), on_fail=None, on_skip=None)
+    failed = {row["check_name"]: row["exception"] for row in report if row["status"] not in ("passed", "skipped")}
+    assert not failed
+    assert {row["check_name"] for row in report if row["status"] == "skipped"} <= {"check_array_api_input"}
+    assert len(report) > 25

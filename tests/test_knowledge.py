@@ -1,0 +1,148 @@
+"""Prior knowledge: enforced exactly, contradictions refused by name."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from graphbam.errors import KnowledgeError
+from graphbam.knowledge import Knowledge, find_cycle, read_edge
+
+NAMES = ["a", "b", "c", "d"]
+
+
+@pytest.fixture(params=range(3))
+def p_dd3(request):
+    p = np.random.default_rng(request.param).dirichlet([1, 1, 1], size=(4, 4))
+    return (p + p.transpose(1, 0, 2)) / 2
+
+
+def test_forbidden_is_exactly_zero_and_keeps_the_other_proportion(p_dd3):
+    after = Knowledge(forbidden=[("a", "b")]).apply(NAMES, p_dd3)
+    assert after[0, 1, 1] == after[1, 0, 1] == 0.0
+    assert after[0, 1].sum() == pytest.approx(1, abs=1e-15)
+    assert after[0, 1, 0] / after[0, 1, 2] == pytest.approx(p_dd3[0, 1, 0] / p_dd3[0, 1, 2])
+
+
+def test_required_is_exactly_one(p_dd3):
+    after = Knowledge(required=["c -> b"]).apply(NAMES, p_dd3)
+    assert after[1, 2].tolist() == after[2, 1].tolist() == [0.0, 1.0, 0.0]
+
+
+def test_prior_odds_multiply_the_odds(p_dd3):
+    after = Knowledge(prior_odds={("a", "d"): 3.0}).apply(NAMES, p_dd3)
+    before, now = p_dd3[0, 3, 1], after[0, 3, 1]
+    assert now / (1 - now) == pytest.approx(3 * before / (1 - before))
+    assert after[0, 3, 0] / after[0, 3, 2] == pytest.approx(p_dd3[0, 3, 0] / p_dd3[0, 3, 2])
+
+
+def test_all_other_pairs_stay(p_dd3):
+    knowledge = Knowledge(
+        forbidden=["a -- b"], required=["b -> c"], tiers=[["a", "b"], ["c"]], prior_odds=[("a", "d", 2)]
+    )
+    after = knowledge.apply(NAMES, p_dd3)
+    for i, j in [(0, 2), (1, 3), (2, 3)]:
+        assert np.array_equal(after[i, j], p_dd3[i, j])
+    assert np.array_equal(after, after.transpose(1, 0, 2))
+
+
+def test_directions_and_tiers_leave_probabilities_alone(p_dd3):
+    knowledge = Knowledge(forbidden=["a -> b"], tiers={"a": 1, "c": 2})
+    assert np.array_equal(knowledge.apply(NAMES, p_dd3), p_dd3)
+    assert knowledge.forbids("c", "a")
+    assert not knowledge.forbids("a", "c")
+
+
+def test_both_directions_forbidden_is_no_edge():
+    assert Knowledge(forbidden=["a -> b", "b -> a"]).forbidden_pairs() == [("a", "b")]
+    assert Knowledge(forbidden=["b -> a"], tiers=[["b"], ["a"]]).forbidden_pairs() == [("a", "b")]
+
+
+def test_closed_tiers_forbid_edges_inside():
+    knowledge = Knowledge(tiers=[["a", "b"], ["c"]], within_tiers=False)
+    assert knowledge.forbidden_pairs() == [("a", "b")]
+
+
+def test_a_certain_edge_can_be_forbidden():
+    p = np.tile([0.0, 1.0, 0.0], (2, 2, 1))
+    assert Knowledge(forbidden=["a -- b"]).apply(["a", "b"], p)[0, 1].tolist() == [1.0, 0.0, 0.0]
+
+
+def test_directions_follow_from_what_is_excluded():
+    knowledge = Knowledge(required=["a -- b", "c -- d"], tiers=[["b"], ["a"]], forbidden=["d -> c"])
+    assert sorted(knowledge.arrows()) == [("b", "a"), ("c", "d")]
+
+
+CONTRADICTIONS = {
+    "required and forbidden": ({"required": ["a -- b"], "forbidden": ["b -- a"]}, "a -- b is required, but b -- a"),
+    "directed, forbidden": ({"required": ["a -> b"], "forbidden": ["a -> b"]}, "a -> b is required, but a -> b"),
+    "both ways forbidden": ({"required": ["a -- b"], "forbidden": ["a -> b", "b -> a"]}, "a -> b and b -> a"),
+    "against tiers": ({"required": ["a -> b"], "tiers": [["b"], ["a"]]}, "'a' is in tier 2 and 'b' in tier 1"),
+    "inside a closed tier": ({"required": ["a -- b"], "tiers": [["a", "b"]], "within_tiers": False}, "are in tier 1"),
+    "cycle": ({"required": ["a -> b", "b -> c", "c -> a"]}, "close a cycle: a -> b -> c -> a"),
+    "cycle through a tier": ({"required": ["a -- b", "b -> c", "c -> a"], "tiers": [["a"], ["b"]]}, "runs|cycle"),
+    "two directions": ({"required": ["a -> b", "b -> a"]}, "close a cycle"),
+    "two tiers": ({"tiers": [["a"], ["b", "a"]]}, "'a' is in tier 1 and in tier 2"),
+    "odds of a required edge": ({"required": ["a -- b"], "prior_odds": [("a", "b", 2)]}, "is required and has"),
+    "odds of a forbidden edge": ({"forbidden": ["a -- b"], "prior_odds": [("b", "a", 2)]}, "is forbidden and has"),
+    "odds twice": ({"prior_odds": [("a", "b", 2), ("b", "a", 3)]}, "prior odds twice"),
+    "odds of zero": ({"prior_odds": {("a", "b"): 0}}, "positive number"),
+    "infinite odds": ({"prior_odds": {("a", "b"): float("inf")}}, "positive number"),
+    "odds in words": ({"prior_odds": {("a", "b"): "high"}}, "positive number"),
+    "odds with a direction": ({"prior_odds": {"a -> b": 2}}, "has a direction"),
+    "a loop": ({"required": ["a -> a"]}, "to itself"),
+    "not an edge": ({"required": ["a > b"]}, "is not an edge"),
+    "three names": ({"forbidden": [("a", "b", "c")]}, "is not an edge"),
+    "a number": ({"forbidden": 7}, "not a list of edges"),
+    "flat tiers": ({"tiers": ["a", "b"]}, "must be a list of lists"),
+    "an unknown kind": ({"forbiden": []}, "'forbiden' is not a kind of knowledge"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "says"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_contradictions_are_refused_with_the_culprit(values, says):
+    with pytest.raises(KnowledgeError, match=says):
+        Knowledge.from_dict(values)
+
+
+def test_unknown_names_are_refused_with_a_guess(p_dd3):
+    with pytest.raises(KnowledgeError, match=r"'protein_A', which the table does not have. Did you mean 'protein_a'"):
+        Knowledge(forbidden=[("protein_A", "x")]).apply(["protein_a", "x"], p_dd3[:2, :2])
+
+
+def test_json_and_pickle_round_trip(tmp_path):
+    knowledge = Knowledge(["a -- b"], ["c -> d"], {"c": 0, "d": 5}, {("a", "c"): 2.5}, within_tiers=False)
+    (tmp_path / "k.json").write_text(json.dumps(knowledge.to_dict()))
+    assert Knowledge.from_json(tmp_path / "k.json") == knowledge
+    assert pickle.loads(pickle.dumps(knowledge)) == knowledge
+    assert knowledge
+    assert not Knowledge()
+
+
+@pytest.mark.parametrize(("text", "says"), [("{", "is not JSON"), ("[]", "must be an object")])
+def test_bad_files_are_refused(tmp_path, text, says):
+    (tmp_path / "k.json").write_text(text)
+    with pytest.raises(KnowledgeError, match=says):
+        Knowledge.from_json(tmp_path / "k.json")
+    with pytest.raises(KnowledgeError, match="cannot be read"):
+        Knowledge.from_json(tmp_path / "none.json")
+
+
+def test_names_with_dashes_need_the_long_spelling():
+    assert read_edge(("x -- y", "->", "z")).a == "x -- y"
+    assert read_edge("IL-6 -> CRP") == ("IL-6", "CRP", True)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cycles_are_found_exactly_when_there_are_some(seed):
+    networkx = pytest.importorskip("networkx")
+    rng = np.random.default_rng(seed)
+    arrows = [(str(a), str(b)) for a, b in rng.integers(0, 8, size=(7, 2)) if a != b]
+    cycle = find_cycle(arrows)
+    assert bool(cycle) != networkx.is_directed_acyclic_graph(networkx.DiGraph(arrows))
+    assert all(step in arrows for step in itertools.pairwise(cycle))
+    assert not cycle or cycle[0] == cycle[-1]

@@ -1,0 +1,213 @@
+"""Reading tables: every source gives the same numbers, and columns become numbers by stated rules."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from graphbam.columns import code_column, order_levels
+from graphbam.errors import TableError
+from graphbam.table import find_tables, read_table, unique_names
+from graphbam.textfile import choose_delimiter
+
+X = np.random.default_rng(0).normal(size=(12, 3)).round(6)
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+
+
+class FakePolars:
+    """Just what graphbam uses of polars."""
+
+    columns = ("a", "b", "c")
+
+    def get_column(self, name):
+        return SimpleNamespace(to_numpy=lambda: FRAME[name].to_numpy())
+
+
+class FakeLazy:
+    def lazy(self):
+        return self
+
+    def collect(self):
+        return FakePolars()
+
+
+class FakeArrow:
+    def to_pandas(self):
+        return FRAME
+
+
+def sparse():
+    return pytest.importorskip("scipy.sparse").dok_array(X)
+
+
+def anndata():
+    return SimpleNamespace(X=SimpleNamespace(toarray=lambda: X), var_names=["a", "b", "c"])
+
+
+SOURCES = {
+    "pandas": lambda: FRAME,
+    "pandas with an index": lambda: FRAME.set_axis(range(5, 17)),
+    "pandas nullable": lambda: FRAME.convert_dtypes(),
+    "pandas of objects": lambda: FRAME.astype(object),
+    "pandas of text": lambda: FRAME.astype(str),
+    "polars": FakePolars,
+    "polars, lazy": FakeLazy,
+    "arrow": FakeArrow,
+    "AnnData": anndata,
+    "mapping": lambda: {name: FRAME[name].tolist() for name in FRAME},
+    "numpy": lambda: X,
+    "lists": lambda: X.tolist(),
+    "torch": lambda: torch.tensor(X, requires_grad=True),
+    "sparse": sparse,
+    "record array": lambda: FRAME.to_records(index=False),
+    "open text file": lambda: io.StringIO(FRAME.to_csv(index=False)),
+    "open binary file": lambda: io.BytesIO(FRAME.to_csv(index=False).encode()),
+}
+
+
+@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
+def test_every_source_gives_the_same_table(make):
+    table = read_table(make())
+    assert np.array_equal(table.x_md, X)
+    assert table.names in (("a", "b", "c"), ("x0", "x1", "x2"))
+    assert not table.changes
+
+
+def test_real_polars():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": [1, None, 3], "b": [True, False, None], "c": ["x", "y", "x"]})
+    table = read_table(frame, encode=True)
+    expected = np.array([[1, 1, 0], [np.nan, 0, 1], [3, np.nan, 0]])
+    assert np.array_equal(table.x_md, expected, equal_nan=True)
+
+
+def test_real_anndata():
+    anndata_package = pytest.importorskip("anndata")
+    assert read_table(anndata_package.AnnData(X)).x_md.shape == X.shape
+
+
+def test_the_source_is_left_alone():
+    frame = FRAME.copy()
+    read_table(frame, drop="a").x_md[:] = 0
+    pd.testing.assert_frame_equal(frame, FRAME)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sep", [",", ";", "\t", "|", " "])
+def test_any_delimiter_and_missing_cells_come_back(seed, sep, tmp_path):
+    x_md = np.random.default_rng(seed).normal(size=(20, 4))
+    x_md[3, 1] = x_md[0, 0] = np.nan
+    path = tmp_path / "t.txt"
+    pd.DataFrame(x_md, columns=list("abcd")).to_csv(path, index=False, sep=sep, na_rep="NA")
+    assert np.array_equal(read_table(path).x_md, x_md, equal_nan=True)
+
+
+def test_numbers_keep_every_digit(tmp_path):
+    x_md = np.random.default_rng(1).normal(size=(200, 3)) * 10.0 ** np.arange(-9, 9, 6)
+    pd.DataFrame(x_md).to_csv(tmp_path / "t.csv", index=False)
+    assert np.allclose(read_table(tmp_path / "t.csv").x_md, x_md, rtol=1e-15, atol=0)
+
+
+def test_delimiter_is_the_one_that_makes_numbers():
+    assert choose_delimiter(["1,5;2,5", "1,7;2,9"]) == ";"
+    assert choose_delimiter(["a b,c", "1,2", "3,4"]) == ","
+    assert choose_delimiter(["name\tcity, land", "1\t2"]) == "\t"
+
+
+def test_a_first_row_of_counted_columns_is_a_header(tmp_path):
+    pd.DataFrame(X).to_csv(tmp_path / "t.csv", index=False)
+    table = read_table(tmp_path / "t.csv")
+    assert table.names == ("0", "1", "2")
+    assert len(table.x_md) == len(X)
+
+
+def test_a_first_row_with_a_gap_is_data(tmp_path):
+    (tmp_path / "t.csv").write_text("1.5,NA,2\n3,4,6\n5,5,5\n")
+    assert read_table(tmp_path / "t.csv").x_md.shape == (3, 3)
+
+
+def test_names_become_unique_without_clashing():
+    names, changes = unique_names(["a", "a_2", "a", "a", None, float("nan"), ("x", "y"), 3])
+    assert names == ("a", "a_2", "a_3", "a_4", "column_5", "column_6", "x_y", "3")
+    assert len(changes) == 3
+
+
+def test_folders_list_their_tables(tmp_path):
+    for name in ("b.csv", "a.tsv.gz", "notes.md", ".hidden.csv"):
+        (tmp_path / name).write_text("x")
+    assert [p.name for p in find_tables(tmp_path)] == ["a.tsv.gz", "b.csv"]
+    with pytest.raises(TableError, match="is not a folder"):
+        find_tables(tmp_path / "b.csv")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TableError, match="no table was found"):
+        find_tables(tmp_path / "empty")
+
+
+# ── columns ───────────────────────────────────────────────────────────────────────────────────────────────
+
+CODED = {
+    "two levels": (["no", "yes", "no"], [0, 1, 0]),
+    "by frequency": (["b", "c", "c", "a", "c", "b"], [1, 0, 0, 2, 0, 1]),
+    "by leading number": (["100+", "18–25", "26–99", "100+"], [2, 0, 1, 2]),
+    "missing words": (["x", "NA", "y", "x"], [0, np.nan, 1, 0]),
+    "dates": (["2024-01-01", "2024-01-03", None, "2024-01-02T12:00"], [0, 2, np.nan, 1.5]),
+    "unordered categories": (pd.Categorical(["u", "v", "v", "w"]), [1, 0, 0, 2]),
+    "ordered categories": (pd.Categorical(["hi", "lo", None], ["lo", "mid", "hi"], ordered=True), [2, 0, np.nan]),
+    "categories of numbers": (pd.Categorical([3.5, 1.0, None]), [3.5, 1.0, np.nan]),
+    "durations": (pd.to_timedelta(["1 day", "3 days", None]), [0, 2, np.nan]),
+    "time zones": (pd.to_datetime(["2024-01-01", "2024-01-02"]).tz_localize("Europe/Rome"), [0, 1]),
+    "months": (pd.PeriodIndex(["2024-01", "2024-03"], freq="M"), [0, 60]),
+    "booleans with gaps": (pd.array([True, None, False], dtype="boolean"), [1, np.nan, 0]),
+    "integers with gaps": (pd.array([1, None, 3], dtype="Int64"), [1, np.nan, 3]),
+    "mixed numbers and number-like text": ([1, "2.5", None, " 3 "], [1, 2.5, np.nan, 3]),
+}
+
+
+@pytest.mark.parametrize(("values", "expected"), CODED.values(), ids=CODED)
+def test_columns_are_coded_by_stated_rules(values, expected):
+    coded = code_column(pd.Series(values), "v", encode=True)
+    assert np.array_equal(coded.values, np.array(expected, dtype=float), equal_nan=True)
+
+
+@pytest.mark.parametrize("values", [c[0] for c in list(CODED.values())[:4]])
+def test_codes_do_not_depend_on_row_order(values):
+    forward = code_column(pd.Series(values), "v", encode=True).values
+    backward = code_column(pd.Series(values[::-1]), "v", encode=True).values
+    assert np.array_equal(forward, backward[::-1], equal_nan=True)
+
+
+def test_levels_can_be_given_in_order():
+    frame = FRAME.assign(dose=["mid", "low", "high"] * 4)
+    table = read_table(frame, encode={"dose": ["low", "mid", "high"]})
+    assert table.x_md[:3, 3].tolist() == [1, 0, 2]
+    with pytest.raises(TableError, match="level 'high', which encode does not list"):
+        read_table(frame, encode={"dose": ["low", "mid"]})
+
+
+def test_coding_is_reported_and_refused_without_leave():
+    frame = FRAME.assign(city=["Rome", "Oslo", "Rome", "Bern"] * 3)
+    with pytest.raises(TableError, match=r"column 'city' holds text.*encode=True.*drop=\['city'\]"):
+        read_table(frame)
+    assert "'Rome' → 0" in read_table(frame, encode=True).changes[0]
+    assert read_table(frame, drop="city").names == ("a", "b", "c")
+
+
+def test_text_among_numbers_is_refused_even_with_encode():
+    frame = FRAME.assign(d=[1.0] * 11 + ["oops"])
+    with pytest.raises(TableError, match="empty those cells if they stand for missing"):
+        read_table(frame, encode=True)
+
+
+def test_identifiers_are_left_out_when_coding():
+    table = read_table(FRAME.assign(key=[f"k{i}" for i in range(12)]), encode=True)
+    assert table.names == ("a", "b", "c")
+    assert "row labels" in table.changes[0]
+
+
+def test_level_order_is_a_function_of_the_counts():
+    assert order_levels(["b", "a", "c"] * 2)[0] == ["a", "b", "c"]

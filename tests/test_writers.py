@@ -1,0 +1,221 @@
+"""Writers: every name survives every format, and files appear all at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphbam as gb
+from graphbam.edges import Result
+from graphbam.errors import ConfigError, GraphError
+from graphbam.graph import Graph
+from graphbam.writers import (
+    OUTPUTS,
+    save_outputs,
+    to_adjacency_csv,
+    to_causallearn,
+    to_csv,
+    to_dot,
+    to_dowhy,
+    to_graphml,
+    to_json,
+    to_pgmpy,
+)
+
+ODD = ['say "x"', "line\nbreak", "comma, semi; tab\t", "Größe 表 🙂", "<b>&amp;", "back\\slash\\"]
+MIXED = np.zeros((6, 6), dtype=int)
+MIXED[[0, 1, 1, 2, 4], [1, 2, 3, 1, 5]] = 1  # 0 → 1, 1 — 2, 1 → 3, 4 → 5
+
+
+@pytest.fixture(params=["directed", "undirected", "empty"])
+def graph(request):
+    adjacency = {"directed": MIXED, "undirected": MIXED | MIXED.T, "empty": 0 * MIXED}[request.param]
+    return Graph(ODD, adjacency)
+
+
+@pytest.fixture
+def result():
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], size=(6, 6))
+    return Result(tuple(ODD), p, stability=np.full((6, 6), 0.5))
+
+
+def edges_of(graph):
+    directed = {(a, "->", b) for a, b in graph.directed_edges()}
+    return directed | {(a, "--", b) for a, b in graph.undirected_edges()}
+
+
+def test_edge_list_survives(graph):
+    rows = list(csv.reader(io.StringIO(to_csv(graph), newline="")))
+    assert rows[0] == ["a", "edge", "b"]
+    assert {tuple(row) for row in rows[1:]} == edges_of(graph)
+
+
+def test_adjacency_matrix_survives(graph):
+    frame = pd.read_csv(io.StringIO(to_adjacency_csv(graph)), index_col=0)
+    assert list(frame.columns) == list(frame.index) == ODD
+    assert np.array_equal(frame.to_numpy(), graph.adjacency)
+
+
+def test_json_survives(graph):
+    values = json.loads(to_json(graph))
+    assert values["names"] == ODD
+    assert {(e["a"], e["edge"], e["b"]) for e in values["edges"]} == edges_of(graph)
+
+
+def test_graphml_survives_in_networkx(graph, tmp_path):
+    gb.export(graph, tmp_path / "g.graphml")
+    again = nx.read_graphml(tmp_path / "g.graphml")
+    assert list(again.nodes) == ODD
+    assert [again.nodes[n]["name"] for n in again.nodes] == ODD
+    assert nx.to_numpy_array(again, nodelist=ODD).tolist() == graph.adjacency.tolist()
+    assert again.is_directed() == bool(graph.directed_edges())
+
+
+def test_graphml_refuses_what_xml_cannot_carry():
+    with pytest.raises(GraphError, match="control character"):
+        to_graphml(Graph(["a\x00", "b"], np.zeros((2, 2))))
+
+
+def read_dot(text):
+    """Names and edges of our DOT, by its grammar: escaped labels and statements of two nodes."""
+    labels = re.findall(r'^  (n\d+) \[label="((?:[^"\\]|\\.)*)"\];$', text, flags=re.MULTILINE)
+    unescape = {"\\n": "\n", "\\\\": "\\", '\\"': '"'}
+    names = {k: re.sub(r"\\.", lambda m: unescape[m[0]], label) for k, label in labels}
+    links = re.findall(r"^  (n\d+) (->|--) (n\d+)(.*);$", text, flags=re.MULTILINE)
+    return names, {(names[a], "--" if "dir=none" in rest else mark, names[b]) for a, mark, b, rest in links}
+
+
+def test_dot_survives(graph):
+    names, edges = read_dot(to_dot(graph))
+    assert list(names.values()) == ODD
+    assert edges == edges_of(graph)
+
+
+def test_dot_is_read_by_pydot(graph):
+    pydot = pytest.importorskip("pydot")
+    (parsed,) = pydot.graph_from_dot_data(to_dot(graph))
+    assert len(parsed.get_edges()) == len(edges_of(graph))
+
+
+def test_results_are_written_with_their_probabilities(result, tmp_path):
+    table = pd.read_csv(gb.export(result, tmp_path / "r.csv"), keep_default_na=False)
+    assert len(table) == 15
+    assert set(table["a"]) | set(table["b"]) == set(ODD)
+    graphml = nx.read_graphml(gb.export(result, tmp_path / "r.graphml", threshold=0.3))
+    a, b, data = next(iter(graphml.edges(data=True)))
+    assert data["skeleton"] == pytest.approx(result.probabilities[ODD.index(a), ODD.index(b), 1])
+    assert data["stability"] == 0.5
+    again = Result.from_dict(json.loads(gb.export(result, tmp_path / "r.json").read_text(encoding="utf-8")))
+    assert np.allclose(again.probabilities, result.probabilities)
+
+
+def test_a_folder_of_outputs(result, tmp_path):
+    folder = tmp_path / "new" / "out"
+    files = save_outputs(result, folder, extra={"note.txt": lambda path: path.write_text("hello")})
+    assert sorted(p.name for p in folder.iterdir()) == sorted([*OUTPUTS, "note.txt"])
+    assert all(p.exists() for p in files)
+    (folder / "mine.txt").write_text("stays")
+    result.save(folder, threshold=0.9)
+    assert (folder / "mine.txt").read_text() == "stays"
+    assert list(tmp_path.rglob("*.part")) == []
+
+
+def test_outputs_appear_all_at_once_or_not_at_all(result, tmp_path):
+    def fail(path):
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(ConfigError, match="cannot be written: No space left"):
+        save_outputs(result, tmp_path / "out", extra={"big.html": fail})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_export_leaves_the_old_file(result, tmp_path, monkeypatch):
+    path = tmp_path / "g.csv"
+    path.write_text("old")
+    monkeypatch.setattr("os.replace", lambda a, b: (_ for _ in ()).throw(OSError(13, "Permission denied")))
+    with pytest.raises(ConfigError, match="Permission denied"):
+        gb.export(result, path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("name", "options", "says"), [
+    ("g.png", {}, "which format"),
+    ("g", {}, "which format"),
+    ("g.json", {"layout": "adjacency"}, "does not fit"),
+    ("g.csv", {"layout": "list"}, "does not fit"),
+    ("g.csv", {"threshold": 7, "layout": "adjacency"}, "threshold=7"),
+])  # fmt: skip
+def test_bad_exports_are_refused(result, tmp_path, name, options, says):
+    with pytest.raises(ConfigError, match=says):
+        gb.export(result, tmp_path / name, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_not_a_folder(result, tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(ConfigError, match="is a file"):
+        save_outputs(result, tmp_path / "out")
+    (tmp_path / "dir" / "edges.csv").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="is a folder where a file must go"):
+        save_outputs(result, tmp_path / "dir")
+
+
+def test_other_things_are_not_exported(tmp_path):
+    with pytest.raises(GraphError, match="a list cannot be exported"):
+        gb.export([], tmp_path / "g.csv")
+
+
+# ── other packages ────────────────────────────────────────────────────────────────────────────────────────
+
+DAG = Graph(ODD, np.triu(MIXED))
+
+
+def test_causallearn(graph):
+    pytest.importorskip("causallearn")
+    theirs = to_causallearn(graph)
+    assert theirs.get_node_names() == ODD
+    arrow, tail = theirs.graph == 1, theirs.graph == -1  # entry [j, i] is the mark at j
+    assert np.array_equal(arrow.T & tail, graph.adjacency & ~graph.adjacency.T.astype(bool))
+    assert np.array_equal(tail & tail.T, graph.adjacency & graph.adjacency.T)
+
+
+def test_pgmpy(graph):
+    pytest.importorskip("pgmpy")
+    theirs = to_pgmpy(graph)
+    assert set(theirs.nodes) == set(ODD)
+    assert set(theirs.edges) == set(Graph(ODD, graph.adjacency)._named(graph.adjacency))
+    assert type(to_pgmpy(DAG)).__name__ == "DAG"
+
+
+def test_dowhy():
+    again = nx.parse_gml(to_dowhy(DAG))
+    assert set(again.nodes) == set(ODD)
+    assert set(again.edges) == set(DAG.directed_edges())
+    dowhy = pytest.importorskip("dowhy")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 3)), columns=["t", "y", "z"])
+    chain = Graph(["t", "y", "z"], [[0, 1, 0], [0, 0, 0], [1, 1, 0]])
+    model = dowhy.CausalModel(frame, treatment="t", outcome="y", graph=to_dowhy(chain))
+    assert model.identify_effect(proceed_when_unidentifiable=True).get_backdoor_variables() == ["z"]
+
+
+def test_dowhy_needs_directions():
+    with pytest.raises(GraphError, match="has no direction"):
+        to_dowhy(Graph(["a", "b"], [[0, 1], [1, 0]]))
+    with pytest.raises(GraphError, match="has a cycle"):
+        to_dowhy(Graph(["a", "b", "c"], [[0, 1, 0], [0, 0, 1], [1, 0, 0]]))
+
+
+@pytest.mark.parametrize(("convert", "package"), [(to_causallearn, "causal-learn"), (to_pgmpy, "pgmpy")])
+def test_absent_packages_are_named(convert, package, monkeypatch):
+    monkeypatch.setattr("importlib.import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
+    with pytest.raises(GraphError, match=f"pip install {package}"):
+        convert(DAG)
