@@ -114,7 +114,7 @@ class _Resolvents(torch.autograd.Function):
         return r_jdd
 
     @staticmethod
-    def backward(ctx: Any, grad_jdd: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad_jdd: Tensor) -> tuple[Tensor, None]:
         (r_jdd,) = ctx.saved_tensors
         return -symmetrise((r_jdd @ grad_jdd @ r_jdd).sum(0)), None
 
@@ -182,10 +182,11 @@ class _ExactLog(torch.autograd.Function):
         values, u_dd = torch.linalg.eigh(symmetrise(s))
         clamped = values.clamp_min(low)
         ctx.save_for_backward(clamped, u_dd, values > low)
-        return u_dd * clamped.log()[..., None, :] @ u_dd.mT
+        result: Tensor = u_dd * clamped.log()[..., None, :] @ u_dd.mT
+        return result
 
     @staticmethod
-    def backward(ctx: Any, grad_dd: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad_dd: Tensor) -> tuple[Tensor, None]:
         clamped, u_dd, free = ctx.saved_tensors
         ratio = divided_differences_of_log(clamped)
         ratio = ratio * (free[..., :, None] | free[..., None, :])  # both clamped: log is flat there

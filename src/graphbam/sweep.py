@@ -1,4 +1,4 @@
-"""One Triton kernel: invert S + t I by sweeping, one matrix and one pole a program. Imported by `kernels` alone."""
+"""One Triton kernel: invert positive definite matrices by sweeping, one a program. Imported by `kernels` alone."""
 # mypy: ignore-errors
 
 import triton
@@ -6,17 +6,16 @@ import triton.language as tl
 
 
 @triton.jit
-def sweep(s_ptr, pole_ptr, out_ptr, d, n, BLOCK: tl.constexpr):
+def sweep(s_ptr, out_ptr, d, matrix_stride, row_stride, BLOCK: tl.constexpr):
     """Gauss–Jordan without pivoting, stable for positive definite matrices; symmetric throughout.
 
     Sweeping on every pivot turns A into −A⁻¹ (Beaton's sweep operator).
     """
-    matrix, pole = tl.program_id(0), tl.program_id(1)
+    matrix = tl.program_id(0).to(tl.int64)
     index = tl.arange(0, BLOCK)
     i, j = index[:, None], index[None, :]
     inside = (i < d) & (j < d)
-    a = tl.load(s_ptr + matrix.to(tl.int64) * d * d + i * d + j, mask=inside, other=0.0)
-    a += tl.where((i == j) & inside, tl.load(pole_ptr + pole), 0.0)
+    a = tl.load(s_ptr + matrix * matrix_stride + i * row_stride + j, mask=inside, other=0.0)
     for k in range(d):
         row = tl.sum(tl.where(i == k, a, 0.0), axis=0)
         column = tl.sum(tl.where(j == k, a, 0.0), axis=1)
@@ -25,5 +24,4 @@ def sweep(s_ptr, pole_ptr, out_ptr, d, n, BLOCK: tl.constexpr):
         updated = tl.where(i == k, row[None, :] * inverse, updated)
         updated = tl.where(j == k, column[:, None] * inverse, updated)
         a = tl.where((i == k) & (j == k), -inverse, updated)
-    target = (pole.to(tl.int64) * n + matrix) * d * d
-    tl.store(out_ptr + target + i * d + j, -a, mask=inside)
+    tl.store(out_ptr + matrix * d * d + i * d + j, -a, mask=inside)

@@ -78,7 +78,11 @@ class TrainConfig:
     @classmethod
     def paper(cls, **changes: Any) -> TrainConfig:
         """The paper's network on the paper's data and shapes, on a grid of eleven sizes each way."""
-        grid = {"variables": tuple(range(10, 101, 10)), "samples": (50, *range(100, 1001, 100)), "stagger": 2}
+        grid: dict[str, Any] = {
+            "variables": tuple(range(10, 101, 10)),
+            "samples": (50, *range(100, 1001, 100)),
+            "stagger": 2,
+        }
         parts = {
             "network": EdgeNetConfig.paper(),
             "simulation": SimulationConfig.preset("paper"),

@@ -62,6 +62,7 @@ def train(
     start: str | None = None,
     device: str = "auto",
     compile_blocks: bool | None = None,
+    workers: int | None = None,
     report: Callable[[dict[str, float]], None] | None = None,
 ) -> Path:
     """Train a network on an endless simulated stream and write its averaged weights.
@@ -84,6 +85,8 @@ def train(
         `"auto"`, `"cpu"`, `"cuda"` or a CUDA device.
     compile_blocks : bool, optional
         Whether to compile the network; by default on a GPU only.
+    workers : int, optional
+        Processes that simulate on the CPU; 0 simulates on the training device. By default, on a GPU, all cores but two.
     report : callable, optional
         Called with every line of the log.
 
@@ -94,10 +97,10 @@ def train(
     """
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    with _processes(device) as (rank, place):
+    with _processes(device) as (rank, place), _own_stream(place):
         run = _Run(config, folder, budget, place, rank, compile_blocks, report)
         run.begin(resume, start)
-        run.loop()
+        run.loop(_default_workers(place) if workers is None else workers)
         return run.finish()
 
 
@@ -146,9 +149,9 @@ class _Run:
         self.first_step = self.progress.step
         self.first_seconds = self.progress.seconds
 
-    def loop(self) -> None:
+    def loop(self, workers: int) -> None:
         """Step until the budget is spent or the process is asked to stop."""
-        stream = Stream(self.config, self.device, rank=self.rank, first_step=self.progress.step)
+        stream = Stream(self.config, self.device, rank=self.rank, first_step=self.progress.step, workers=workers)
         began = last_report = last_save = time.monotonic()
         with _stop_requested() as stop:
             for batch in stream:
@@ -259,6 +262,20 @@ def _processes(device: str) -> Iterator[tuple[int, torch.device]]:
         yield dist.get_rank(), place
     finally:
         dist.destroy_process_group()
+
+
+@contextmanager
+def _own_stream(device: torch.device) -> Iterator[None]:
+    """Run on a CUDA stream of our own: a graph cannot be captured on the default one, nor share gradients with it."""
+    if device.type != "cuda":
+        yield
+        return
+    with torch.cuda.stream(torch.cuda.Stream(device)):  # type: ignore[no-untyped-call]
+        yield
+
+
+def _default_workers(device: torch.device) -> int:
+    return max((os.cpu_count() or 1) - 2, 0) if device.type == "cuda" else 0
 
 
 def _world_size() -> int:

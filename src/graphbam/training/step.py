@@ -89,12 +89,13 @@ class Stepper:
         loss = edge_loss(self.forward(x_bmd), classes_bdd)
         total = loss.total()
         # a table of d variables has about d edges among d² pairs: a plain mean over pairs would hush large tables
-        (total * (x_bmd.shape[-1] / 20) ** 0.5).backward()  # type: ignore[no-untyped-call]
+        (total * (x_bmd.shape[-1] / 20) ** 0.5).backward()
         norm = nn.utils.clip_grad_norm_(self.parameters, self.clip_norm, foreach=True)
         bad = (~torch.isfinite(norm)).float()
-        self.optimizer.found_inf = bad  # type: ignore[attr-defined]  # the fused kernel leaves all as it was where set
+        # where set, the fused kernel leaves weights and moments as they were
+        self.optimizer.found_inf = bad  # type: ignore[attr-defined]
         self.optimizer.step()
-        torch._foreach_lerp_(self.average, self.parameters, 1 - self.ema_decay)
+        torch._foreach_lerp_(self.average, list[Tensor](self.parameters), 1 - self.ema_decay)
         with torch.no_grad():
             values = torch.stack([total, *loss, norm])
             one = torch.ones_like(bad)
@@ -105,6 +106,7 @@ class Stepper:
         graph = torch.cuda.CUDAGraph()
         self.optimizer.zero_grad(set_to_none=True)
         torch.cuda.synchronize()
-        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
+        stream = torch.cuda.current_stream()
+        with torch.cuda.graph(graph, pool=self.pool, stream=stream, capture_error_mode="thread_local"):
             self._update(x_bmd, classes_bdd)
         return _Captured(graph, x_bmd, classes_bdd)

@@ -2,17 +2,19 @@
 
 Batch k depends on the seed, the rank and k alone: a run that stops and resumes sees exactly what an uninterrupted one
 would have seen. Batches come in windows (a few shapes, a few batches of each, shuffled), because simulating several
-batches of one shape at once is far cheaper than one by one. A thread prepares the next window while this one is used.
+batches of one shape at once is far cheaper than one by one. The next windows are prepared while this one is used.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
 from graphbam.simulation.sem import sample_tables
 from graphbam.training.config import TrainConfig
@@ -101,37 +103,71 @@ def mix_seed(*parts: int) -> int:
     return state >> 1
 
 
-class Stream:
-    """Iterate over batches from any step on; the next window is simulated in a thread of its own."""
+class Windows(Dataset[list[Batch]]):
+    """Windows by index, simulated on the CPU: what a `DataLoader` spreads over worker processes."""
 
-    def __init__(self, config: TrainConfig, device: torch.device, *, rank: int = 0, first_step: int = 0):
+    def __init__(self, config: TrainConfig, rank: int):
+        self.config, self.rank = config, rank
+
+    def __getitem__(self, index: int) -> list[Batch]:
+        batches = simulate_window(self.config, index, torch.device("cpu"), self.rank)
+        return [Batch(batch.x_bmd.contiguous(), batch.classes_bdd.to(torch.uint8)) for batch in batches]
+
+
+class Stream:
+    """Iterate over batches from any step on.
+
+    With workers, that many processes simulate on the CPU, ahead of the device and out of its way. Without, one thread
+    simulates on the training device itself.
+    """
+
+    def __init__(
+        self, config: TrainConfig, device: torch.device, *, rank: int = 0, first_step: int = 0, workers: int = 0
+    ):
         self.config, self.device, self.rank = config, device, rank
-        self.first_step = first_step
+        self.first_step, self.workers = first_step, workers
 
     def __iter__(self) -> Iterator[Batch]:
-        size = self.config.window * self.config.burst
-        index, skip = divmod(self.first_step, size)
-        with ThreadPoolExecutor(1, thread_name_prefix="simulation") as pool:
-            pending = pool.submit(self._simulate, index)
-            while True:
-                batches, ready = pending.result()
-                index += 1
-                pending = pool.submit(self._simulate, index)
-                if ready is not None:
-                    torch.cuda.current_stream(self.device).wait_event(ready)
-                yield from batches[skip:]
-                skip = 0
+        first, skip = divmod(self.first_step, self.config.window * self.config.burst)
+        windows = self._from_workers(first) if self.workers else self._from_thread(first)
+        for batches in windows:
+            for batch in batches[skip:]:
+                x_bmd, classes_bdd = (part.to(self.device, non_blocking=True) for part in batch)
+                yield Batch(x_bmd, classes_bdd.long())
+            skip = 0
 
-    def _simulate(self, index: int) -> tuple[list[Batch], torch.cuda.Event | None]:
+    def _from_workers(self, first: int) -> Iterator[list[Batch]]:
+        loader = DataLoader(
+            Windows(self.config, self.rank),
+            batch_size=None,
+            sampler=itertools.count(first),
+            num_workers=self.workers,
+            prefetch_factor=2,
+            pin_memory=self.device.type == "cuda",
+            multiprocessing_context="spawn",
+        )
+        yield from loader
+
+    def _from_thread(self, first: int) -> Iterator[list[Batch]]:
+        consumer = torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
+        with ThreadPoolExecutor(1, thread_name_prefix="simulation") as pool:
+            pending = pool.submit(self._simulate, first, consumer)
+            for index in itertools.count(first + 1):
+                batches, ready = pending.result()
+                pending = pool.submit(self._simulate, index, consumer)
+                if consumer is not None and ready is not None:
+                    consumer.wait_event(ready)
+                yield batches
+
+    def _simulate(self, index: int, consumer: torch.cuda.Stream | None) -> tuple[list[Batch], torch.cuda.Event | None]:
         """A window, and on a GPU the event after which it is ready: it is made on a CUDA stream of its own."""
-        if self.device.type != "cuda":
+        if consumer is None:
             return simulate_window(self.config, index, self.device, self.rank), None
-        side = torch.cuda.Stream(self.device)
+        side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         with torch.cuda.device(self.device), torch.cuda.stream(side):
             batches = simulate_window(self.config, index, self.device, self.rank)
-            ready = torch.cuda.Event()
+            ready = torch.cuda.Event()  # type: ignore[no-untyped-call]
             ready.record(side)
-        for batch in batches:  # the allocator must not reuse this memory while the training stream reads it
-            batch.x_bmd.record_stream(torch.cuda.default_stream(self.device))
-            batch.classes_bdd.record_stream(torch.cuda.default_stream(self.device))
+        for part in itertools.chain(*batches):  # this memory must not be reused while the training stream reads it
+            part.record_stream(consumer)
         return batches, ready
