@@ -6,6 +6,7 @@ import datetime
 import gzip
 import io
 import os
+import random
 import zipfile
 
 import numpy as np
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
+from graphbam.edges import Failure
 from graphbam.errors import GraphbamError, KnowledgeError, TableError
 from standins import PartialCorrelation
 
@@ -256,6 +258,7 @@ SETTINGS = {
     "levels of a column that is not there": ({"encode": {"d": [1]}}, "encode names the column 'd'"),
     "every column dropped": ({"drop": ["x0", "x1", "x2"]}, "no column"),
     "an unknown device": ({"device": "abacus", "weights": "edges"}, "abacus|no weights"),
+    "weights that are none": ({"weights": 7}, "are no weights"),
     "unknown weights": ({"weights": "edgse"}, "no weights named 'edgse'"),
     "missing refused": ({"missing": "error"}, None),
 }
@@ -271,6 +274,14 @@ def test_settings_are_checked(settings, says):
         gb.infer(GOOD, **settings)
 
 
+def test_a_refused_permission_is_explained(tmp_path, monkeypatch):
+    """The same as the case above, for those who test as root."""
+    (tmp_path / "t.csv").write_bytes(good_csv())
+    monkeypatch.setattr("pathlib.Path.read_bytes", lambda path: (_ for _ in ()).throw(PermissionError(13, "no")))
+    with pytest.raises(TableError, match="may not be read"):
+        gb.infer(tmp_path / "t.csv", weights=WEIGHTS)
+
+
 def test_knowledge_about_a_column_that_was_left_out_says_so():
     frame = pd.DataFrame(GOOD, columns=list("abc")).assign(d=[np.nan] * 29 + [1.0])
     with pytest.raises(KnowledgeError, match="'d', which was left out"):
@@ -282,3 +293,26 @@ def test_a_failed_call_leaves_no_file(tmp_path):
     with pytest.raises(GraphbamError):
         gb.infer(np.zeros((3, 3)), weights=WEIGHTS).save(target)
     assert not list(tmp_path.iterdir())
+
+
+WORDS = [
+    "1", "2.5", "-3e5", "1e308", "1e-320", "inf", "NA", "?", "", "  ", "abc", "x y", '"q"', '"a,b"', '"a\nb"', '"', "'",
+    "True", "2020-01-01", "12:30", "1,5", "#", "é", "表", "\x07", "1_000", "٣", "½",
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("seed", range(300))
+def test_any_text_is_read_or_refused_in_one_line(seed):
+    rng = random.Random(seed)
+    words = rng.sample(WORDS, rng.randint(1, len(WORDS))) if seed % 2 else WORDS[:4] + rng.sample(WORDS, 2)
+    width, sep = rng.randint(2, 4), rng.choice([",", ";", "\t", "|", " ", ", "])
+    rows = [[rng.choice(words) for _ in range(width)] for _ in range(rng.randint(1, 9))]
+    text = rng.choice(["\n", "\r\n", "\r"]).join(sep.join(row) for row in [["a", "b", "c", "d"][:width], *rows])
+    raw = text.encode(rng.choice(["utf-8", "utf-16", "cp1252"]), errors="replace")
+    raw = raw[: rng.randint(0, len(raw))] if seed % 5 == 0 else raw
+    (answer,) = gb.infer_many([io.BytesIO(raw)], weights=WEIGHTS, encode=seed % 3 == 0)
+    if isinstance(answer, Failure):
+        assert "\n" not in answer.message
+    else:
+        assert np.isfinite(answer.probabilities).all()

@@ -167,6 +167,14 @@ def test_the_largest_numbers_do_not_overflow():
     assert torch.isfinite(prepare(table_of(x_md)).standardised()).all()
 
 
+@pytest.mark.parametrize("outlier", [1e9, 1e100, 1e200, -1.7e308])
+def test_one_absurd_value_does_not_wipe_out_its_column(x_md, outlier):
+    expected = prepare(table_of(x_md)).standardised()[0, :, 0].std()
+    x_md[5, 0] = outlier
+    z_m = prepare(table_of(x_md)).standardised()[0, :, 0]
+    assert z_m.quantile(0.8) - z_m.quantile(0.2) > 0.8 * expected
+
+
 def test_heavy_tails_do_not_flatten_the_rest(rng):
     x_md = rng.standard_cauchy(size=(500, 3))
     x_md[0] = 1e12

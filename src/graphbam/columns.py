@@ -191,7 +191,7 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
         return Coded(None, f"text in which all {n_rows} entries differ, so it cannot be coded", is_label=True)
     levels, rule = order_levels(words.dropna().tolist())
     shown = ", ".join(f"{level!r} → {k}" for k, level in enumerate(levels[:_SHOWN_LEVELS]))
-    dots = ", …" if len(levels) > _SHOWN_LEVELS else ""
+    dots = f", … {len(levels)} levels" if len(levels) > _SHOWN_LEVELS else ""
     codes = {level: float(k) for k, level in enumerate(levels)}
     return Coded(_look_up(words, codes), f"text coded {rule} ({shown}{dots})")
 

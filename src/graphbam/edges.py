@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -221,7 +221,6 @@ class Failure:
 
     source: str
     message: str
-    kind: Literal["failure"] = "failure"
 
     def __bool__(self) -> bool:
         return False
@@ -297,10 +296,12 @@ def suspect_children(p_dd3: Matrix) -> npt.NDArray[np.int64]:
     children = np.full(skeleton_dd.shape, -1, dtype=np.int64)
     if len(skeleton_dd) < 3:
         return children
-    for i, j in np.argwhere(np.triu(p_dd3[..., MORAL] >= SUSPECT_FROM, 1)):
-        joint = skeleton_dd[i] * skeleton_dd[j]  # zero at i and j themselves
-        best = int(joint.argmax())
-        children[i, j] = children[j, i] = best if joint[best] >= CHILD_FROM else -1
+    for i, may_be_moral in enumerate(p_dd3[..., MORAL] >= SUSPECT_FROM):
+        others = np.flatnonzero(may_be_moral)
+        joint_nd = skeleton_dd[others] * skeleton_dd[i]  # zero at the two parents themselves
+        best = joint_nd.argmax(axis=1)
+        is_likely = joint_nd[np.arange(len(others)), best] >= CHILD_FROM
+        children[i, others] = np.where(is_likely, best, -1)
     return children
 
 

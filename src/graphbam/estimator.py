@@ -56,7 +56,7 @@ class Weights(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceConfig:
-    """Settings of `infer`, checked on construction."""
+    """Settings of `infer` other than weights and device, checked on construction."""
 
     encode: Encode = False
     drop: str | Iterable[str] = ()
@@ -127,6 +127,12 @@ def infer(
     ------
     GraphbamError
         With one sentence that says what was found, where, and what to do.
+
+    Examples
+    --------
+    >>> result = infer("cells.csv", stability=100)  # doctest: +SKIP
+    >>> result.skeleton(fdr=0.1).undirected_edges()  # doctest: +SKIP
+    [('PKA', 'Erk'), ('Raf', 'Mek')]
     """
     config = InferenceConfig(
         encode=encode,
@@ -227,6 +233,8 @@ def gather_knowledge(
 def open_weights(weights: str | os.PathLike[str] | Weights, device: str = "auto") -> Weights:
     """Load weights onto a device; weights that are loaded already stay where they are."""
     if not isinstance(weights, (str, os.PathLike)):
+        if not hasattr(weights, "probabilities"):
+            raise ConfigError(f"weights={weights!r} are no weights. Pass a name, a path or loaded weights.")
         return weights
     return load_weights(weights, choose_device(device))
 
@@ -428,7 +436,7 @@ def estimate_seconds(loaded: Weights, n_tables: int, n_samples: int, n_variables
     dense = m * d * c.channels * (4 * (c.attribute_layers + c.sample_layers) + 4 * c.dense_layers)
     cubes = d**3 * (c.bilinear_layers * c.spd_channels * 4 + c.pair_layers * c.product_channels * 4)
     pairs = d * d * c.pair_channels**2 * 8 * max(1, c.pair_layers)
-    work = c.channels * (2 * attention + dense) + cubes + pairs
+    work = c.channels * (attention + dense) + cubes + pairs
     on_gpu = next(network.parameters()).device.type != "cpu"
     speed = 5e12 if on_gpu else 1.5e10 * min(torch.get_num_threads(), 8)
     return n_tables * float(work) / speed

@@ -210,7 +210,7 @@ def _close_gaps(x_md: Matrix, policy: Missing, source: str, changes: list[str]) 
         changes.append(f"{_count(hit.sum(), 'row')} of {len(x_md)} with missing values left out")
         return x_md[~hit]
     changes.append(f"{_count(gaps.sum(), 'missing value')} ({gaps.mean():.1%} of cells) set to the column's median")
-    return np.where(gaps, np.nanmedian(x_md, axis=0), x_md)
+    return np.where(gaps, 4 * np.nanmedian(x_md / 4, axis=0), x_md)  # so that no sum of two overflows
 
 
 def is_constant(x_md: Matrix) -> npt.NDArray[np.bool_]:
@@ -231,15 +231,21 @@ def is_constant(x_md: Matrix) -> npt.NDArray[np.bool_]:
 def rescale(x_md: Matrix) -> Matrix:
     """Bring every column near zero and one without overflow, so that 1e308 and dates keep their digits.
 
+    Values further out than a thousand times the inner 90 % are moved to that limit, far beyond where
+    `graphbam.scaling` cuts anyway: one cell of 1e308 must not push the others below the smallest number there is.
+
     Examples
     --------
-    >>> rescale(np.array([[1e308, 1e9], [-1e308, 1e9 + 1], [0, 1e9 + 2]])).T.tolist()
-    [[1.0, -1.0, 0.0], [-1.0, 0.0, 1.0]]
+    >>> rescale(np.array([[1e308, 1e9], [-1e308, 1e9 + 1], [0, 1e9 + 2]])).T.round(3).tolist()
+    [[0.556, -0.556, 0.0], [-0.556, 0.0, 0.556]]
     """
     x_md = x_md / np.abs(x_md).max(axis=0)
-    x_md -= np.median(x_md, axis=0)
-    scaled: Matrix = x_md / np.abs(x_md).max(axis=0)
-    return scaled
+    low, middle, high = np.quantile(x_md, [0.05, 0.5, 0.95], axis=0)
+    x_md = x_md - middle
+    width = high - low
+    with np.errstate(over="ignore"):
+        inner_md = np.clip(x_md / np.where(width > 0, width, 1.0), -1e3, 1e3)
+    return np.where(width > 0, inner_md, x_md / np.abs(x_md).max(axis=0))
 
 
 # ── warnings ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -445,7 +451,7 @@ def _shape_of(sorted_md: Matrix) -> tuple[Matrix, Matrix, Matrix, Matrix]:
 
     middle = quantile(0.5)
     box = quantile(0.75) - quantile(0.25)
-    box = np.where(box > 0, box, sorted_md.std(axis=0))  # more than half of the values may be equal
+    box = np.maximum(box, 1e-4 * (sorted_md[-1] - sorted_md[0]))  # more than half of the values may be equal
     box = np.where(box > 0, box, 1.0)
     wide = (quantile(0.99) - quantile(0.01)) / box
     lean = (quantile(0.9) + quantile(0.1) - 2 * middle) / np.maximum(quantile(0.9) - quantile(0.1), box)
@@ -460,7 +466,7 @@ def _row_dependence(z_md: Matrix) -> float:
     return float(lag.mean() * np.sqrt(len(z_md) * np.pi / 2))
 
 
-def summarise_domain(tables: Iterable[Mapping[str, float]], coverage: float = 0.99) -> dict[str, list[float]]:
+def summarise_domain(tables: Iterable[Mapping[str, float]], coverage: float = 0.998) -> dict[str, list[float]]:
     """Turn the features of many training tables into the ranges that weights carry under ``"domain"``.
 
     Parameters
@@ -468,7 +474,7 @@ def summarise_domain(tables: Iterable[Mapping[str, float]], coverage: float = 0.
     tables : iterable of dict
         What `describe_table` returned for each.
     coverage : float
-        Share of the tables inside the range of each feature.
+        Share of the tables inside the range of each feature; high, because every feature may raise an alarm.
 
     Examples
     --------
@@ -501,12 +507,12 @@ def judge_domain(features: Mapping[str, float], header: Mapping[str, Any]) -> li
     Examples
     --------
     >>> judge_domain({"n_samples": 7.0}, {"domain": {"n_samples": [50.0, 1000.0]}})
-    ['unlike training: number of rows is 7, and 99 % of training tables lie between 50 and 1000']
+    ['unlike training: number of rows is 7, where training tables lie between 50 and 1000']
     """
     ranges = header.get("domain") or {}
     return [
-        f"unlike training: {FEATURES.get(name, name)} is {features[name]:.3g}, and 99 % of training tables "
-        f"lie between {low:.4g} and {high:.4g}"
+        f"unlike training: {FEATURES.get(name, name)} is {features[name]:.3g}, where training tables lie "
+        f"between {low:.4g} and {high:.4g}"
         for name, (low, high) in ranges.items()
         if name in features and not low <= features[name] <= high
     ]

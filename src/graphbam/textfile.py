@@ -186,7 +186,7 @@ def _check_widths(lines: list[str], delimiter: str, names: list[str] | None, whe
     width, at = 0, first_line
     try:
         for fields in reader:
-            if len(fields) != width and any(fields):
+            if len(fields) != width and fields not in ([], [""]):
                 expected = width or (len(names) if names else len(fields))
                 if width or len(fields) not in (expected, expected + 1):
                     _refuse_ragged(where, at, len(fields), expected, first_line, has_header=names is not None)
@@ -221,7 +221,7 @@ def _read_csv(body: str, delimiter: str, decimal: str, where: str) -> pd.DataFra
     try:
         return _read_csv_as_is(body, delimiter, decimal)
     except pd.errors.ParserError as error:
-        reason = str(error).removeprefix("Error tokenizing data. C error: ")
+        reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
         raise TableError(f"{where} cannot be split into cells: {reason}. Look for a quote that never closes.") from None
 
 

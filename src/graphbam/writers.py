@@ -113,7 +113,9 @@ def to_json(source: Graph | Result, threshold: float = 0.5, fdr: float | None = 
         values = {"format": "graphbam-graph", "version": 1, "names": list(source.names), "edges": edges}
         return json.dumps(values, ensure_ascii=False, indent=1)
     cut = {"fdr": fdr} if fdr is not None else {"threshold": threshold}
-    return json.dumps({**source.to_dict(), "cut": cut, "edges": edges}, ensure_ascii=False)
+    values = source.to_dict()
+    values["probabilities"] = source.probabilities.round(7).tolist()  # a third of the size
+    return json.dumps({**values, "cut": cut, "edges": edges}, ensure_ascii=False)
 
 
 def to_graphml(source: Graph | Result, threshold: float = 0.5, fdr: float | None = None) -> str:
