@@ -9,6 +9,7 @@ number of variables. No step of the value part waits for the device.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,11 +26,11 @@ from graphbam.simulation.labels import edge_classes
 from graphbam.simulation.mechanisms import LINKS, MECHANISMS, rand, randn, soft_clip, unit
 from graphbam.simulation.noise import autocorrelate, sample_noise
 
-_SPLIT_CELLS = {"cpu": 2**16, "cuda": 2**21}
+_SPLIT_CELLS = {"cpu": 2**14, "cuda": 2**21}
 """A group of nodes is only divided by number of parents if the parts keep this many values: below, the
 overhead of one more step costs more than empty slots do."""
 
-_MOST_CELLS = {"cpu": 2**20, "cuda": 2**26}
+_MOST_CELLS = {"cpu": 2**17, "cuda": 2**23}
 """Values of all parents that one step handles at most; bounds the memory of mechanisms with many features."""
 
 
@@ -92,14 +93,16 @@ class Plan:
 
     def to(self, device: torch.device) -> Plan:
         """The same plan with its tensors on `device`, copied without waiting."""
-        moved = {name: _send(getattr(self, name), device) for name in _PLAN_TENSORS}
-        noises = {name: _send(rows, device) for name, rows in self.noises.items()}
-        index = {name: _send(rows, device) for name, rows in self.index.items()}
-        rest = {"config": self.config, "n_samples": self.n_samples, "seed": self.seed, "levels": self.levels}
-        return Plan(**moved, **rest, noises=noises, index=index)  # type: ignore[arg-type]
-
-
-_PLAN_TENSORS = ("dag_bdd", "row_bd", "parents_np", "n_parents_n", "share_n")
+        return dataclasses.replace(
+            self,
+            dag_bdd=_send(self.dag_bdd, device),
+            row_bd=_send(self.row_bd, device),
+            parents_np=_send(self.parents_np, device),
+            n_parents_n=_send(self.n_parents_n, device),
+            share_n=_send(self.share_n, device),
+            noises={name: _send(rows, device) for name, rows in self.noises.items()},
+            index={name: _send(rows, device) for name, rows in self.index.items()},
+        )
 
 
 def sample_tables(
@@ -308,8 +311,8 @@ def _split_levels(
 
 def _split_group(name: str, start: int, stop: int, counts: list[int], n_samples: int, device_type: str) -> list[Group]:
     """Cut rows of one mechanism, sorted by number of parents, where empty slots cost more than a step."""
-    enough = _SPLIT_CELLS.get(device_type, _SPLIT_CELLS["cuda"]) // n_samples
-    most = _MOST_CELLS.get(device_type, _MOST_CELLS["cuda"]) // n_samples
+    kind = "cpu" if device_type == "cpu" else "cuda"
+    enough, most = _SPLIT_CELLS[kind] // n_samples, _MOST_CELLS[kind] // n_samples
     groups, first = [], start
     for row in range(start + 1, stop + 1):
         ends = row == stop
@@ -322,7 +325,7 @@ def _split_group(name: str, start: int, stop: int, counts: list[int], n_samples:
 
 
 def _send(values: Tensor, device: torch.device) -> Tensor:
-    if device.type == "cuda":  # only pinned memory is copied without waiting
+    if device.type == "cuda" and values.numel():  # only pinned memory is copied without waiting
         values = values.pin_memory()
     return values.to(device, non_blocking=True)
 
@@ -330,17 +333,18 @@ def _send(values: Tensor, device: torch.device) -> Tensor:
 # ── the values ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@torch.no_grad()
 def run_plan(plan: Plan, device: str | torch.device = "cpu") -> Tables:
-    """Turn a plan into tables on `device`."""
+    """Turn a plan into tables on `device`, in float32 even inside an autocast region."""
     device = torch.device(device)
-    plan = plan.to(device)
-    rng = torch.Generator(device=device).manual_seed(plan.seed)
-    x_nm = _draw_noise(rng, plan)
-    for level in plan.levels:
-        _simulate_level(rng, plan, level, x_nm)
-    x_nm = _observe(rng, plan, x_nm)
-    x_bdm = x_nm[plan.row_bd]
-    return Tables(x_bdm.mT.contiguous(), plan.dag_bdd, edge_classes(plan.dag_bdd))
+    with torch.autocast(device.type, enabled=False):
+        plan = plan.to(device)
+        rng = torch.Generator(device=device).manual_seed(plan.seed)
+        x_nm = _draw_noise(rng, plan)
+        for level in plan.levels:
+            _simulate_level(rng, plan, level, x_nm)
+        x_bdm = _observe(rng, plan, x_nm)[plan.row_bd]
+        return Tables(x_bdm.mT.contiguous(), plan.dag_bdd, edge_classes(plan.dag_bdd))
 
 
 def _draw_noise(rng: torch.Generator, plan: Plan) -> Tensor:
