@@ -291,6 +291,7 @@ def test_estimator_attributes(frame, tiny_path):
     assert model.edge_probabilities_.shape == (5, 5, 3)
     assert model.n_features_in_ == 5
     assert model.feature_names_in_.tolist() == list("abcde")
+    assert gb.BAM(tiny_path).fit(dict(frame)).feature_names_in_.tolist() == list("abcde")
     model.fit(frame.to_numpy())
     assert not hasattr(model, "feature_names_in_")
     assert np.array_equal(model.result_.probabilities, model.edge_probabilities_)

@@ -126,8 +126,14 @@ def test_tiny_variation_is_not_constant():
 def test_copies_up_to_units_are_named(x_md):
     x_md[:, 3] = 5 - 1000 * x_md[:, 1]
     warnings = prepare(table_of(x_md)).warnings
-    assert "columns 'v1', 'v3' are the same up to units" in warnings[0]
+    assert "the same up to units: 'v1' = 'v3'; all are kept" in warnings[0]
     assert len(warnings) == 1
+
+
+def test_row_numbers_are_suspected(x_md):
+    x_md[:, 2] = np.arange(7.0, 107.0)
+    (warning,) = prepare(table_of(x_md)).warnings
+    assert "pass drop=['v2']" in warning
 
 
 def test_exact_relations_are_named(x_md):

@@ -517,7 +517,9 @@ class BAM:
         return self
 
     def _note_columns(self, X: Any) -> None:
-        columns = getattr(X, "columns", None)
+        columns = getattr(X, "columns", getattr(X, "var_names", None))
+        if isinstance(X, (str, os.PathLike, Mapping)):
+            columns = self.result_.names
         shape = getattr(X, "shape", None)
         self.n_features_in_ = int(shape[1]) if shape is not None else len(self.result_.names)
         vars(self).pop("feature_names_in_", None)  # of an earlier fit

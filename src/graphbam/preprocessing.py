@@ -13,7 +13,7 @@ The rules, in the order they are applied:
 5. Columns are standardised by `graphbam.scaling.standardise_columns`, the same function that prepares the
    simulated tables of training; it tames heavy tails with a robust scale.
 
-Duplicated and collinear columns go through unchanged, with a warning.
+Duplicated and collinear columns, and those that look like row numbers, go through unchanged, with a warning.
 """
 
 from __future__ import annotations
@@ -264,7 +264,19 @@ def _warn_about(names: Sequence[str], x_md: Matrix) -> list[str]:
             f"{n_columns} variables are more than the {MANY_VARIABLES} up to which this version was tested; "
             "expect the ranking to hold better than the probabilities"
         )
-    return warnings + describe_redundancy(names, x_md)
+    return warnings + _find_counters(names, x_md) + describe_redundancy(names, x_md)
+
+
+def _find_counters(names: Sequence[str], x_md: Matrix) -> list[str]:
+    """Columns that rise by the same step from row to row, as row numbers do."""
+    if len(x_md) < 5:
+        return []
+    steps = np.diff(x_md, axis=0)
+    counters = np.flatnonzero((np.abs(steps - steps[0]) <= 1e-6 * np.abs(steps[0])).all(axis=0))
+    return [
+        f"column {names[k]!r} rises by the same step from row to row; if it numbers the rows, pass drop=[{names[k]!r}]"
+        for k in counters
+    ]
 
 
 def describe_redundancy(names: Sequence[str], x_md: Matrix) -> list[str]:
@@ -280,11 +292,13 @@ def describe_redundancy(names: Sequence[str], x_md: Matrix) -> list[str]:
     if n_columns > 1000 or n_rows < 4:
         return []
     groups, firsts = _find_copies(_correlate(x_md))
-    warnings = [
-        f"{spell_columns([names[k] for k in group])} are the same up to units; all are kept, but each hides "
-        "the links of the others: consider dropping all but one"
-        for group in groups
-    ]
+    warnings = []
+    if groups:
+        shown = ", ".join(" = ".join(repr(names[k]) for k in group[:4]) for group in groups[:8])
+        warnings.append(
+            f"columns that are the same up to units: {shown}{', …' if len(groups) > 8 else ''}; all are kept, but each "
+            "hides the links of its copies: consider dropping all but one"
+        )
     if not 2 < len(firsts) < n_rows - 1:
         return warnings
     bound = _find_bound(_correlate(x_md[:, firsts]))
