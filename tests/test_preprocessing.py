@@ -265,7 +265,7 @@ def test_features_see_what_they_are_named_after(rng):
     assert describe_table(rng.exponential(size=(1000, 6)))["asymmetry"] > 3 * normal["asymmetry"]
     assert describe_table(rng.integers(0, 5, (1000, 6)).astype(float))["discrete_share"] == 1
     walk = describe_table(np.cumsum(rng.normal(size=(1000, 6)), axis=0))
-    assert walk["row_dependence"] > 10 > 3 > normal["row_dependence"]
+    assert walk["row_dependence"] > 30 > 4 > abs(normal["row_dependence"])
     shared = describe_table(rng.normal(size=(1000, 6)) + 3 * rng.normal(size=(1000, 1)))
     assert shared["mean_correlation"] > 0.8
     assert shared["effective_rank"] < 0.4 < 0.9 < normal["effective_rank"]
@@ -286,3 +286,21 @@ def test_domain_round_trip(rng):
     outside = judge_domain(describe_table(rng.standard_cauchy((200, 5))), header)
     assert any("weight of the tails" in sentence for sentence in outside)
     assert judge_domain(training[0], {}) == []
+
+
+def test_only_the_harder_side_is_an_alarm():
+    header = {"domain": {"outlier_share": [0.1, 0.2], "effective_rank": [0.3, 0.6], "n_samples": [50, 500]}}
+    easy = {"outlier_share": 0.0, "effective_rank": 0.9, "n_samples": 100.0}
+    hard = {"outlier_share": 0.3, "effective_rank": 0.1, "n_samples": 5000.0}
+    assert judge_domain(easy, header) == []
+    assert len(judge_domain(hard, header)) == 3
+
+
+@pytest.mark.parametrize("n_variables", [2, 5, 40])
+def test_independent_rows_look_alike_at_every_size(n_variables):
+    rng = np.random.default_rng(0)
+    found = [
+        describe_table(rng.normal(size=(rng.integers(30, 500), n_variables)))["row_dependence"] for _ in range(200)
+    ]
+    assert np.std(found) == pytest.approx(1, abs=0.25)
+    assert np.mean(found) == pytest.approx(0, abs=0.4)

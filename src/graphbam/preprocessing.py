@@ -408,9 +408,15 @@ FEATURES = {
     "mean_correlation": "mean absolute correlation",
     "strongest_correlation": "strongest correlation of a variable, averaged",
     "effective_rank": "effective rank relative to full",
-    "row_dependence": "likeness of consecutive rows (1 expected by chance)",
+    "row_dependence": "likeness of consecutive rows (near 0 for independent ones)",
 }
 """What `describe_table` measures, in words."""
+
+_HARMLESS_BELOW = {
+    "tail_width", "outlier_share", "asymmetry", "discrete_share", "mean_correlation", "strongest_correlation",
+    "row_dependence",
+}  # fmt: skip
+_HARMLESS_ABOVE = {"effective_rank"}
 
 
 def describe_table(x_md: Matrix) -> dict[str, float]:
@@ -473,11 +479,12 @@ def _shape_of(sorted_md: Matrix) -> tuple[Matrix, Matrix, Matrix, Matrix]:
 
 
 def _row_dependence(z_md: Matrix) -> float:
-    """Mean |correlation of neighbouring rows|, over what independent rows would give."""
+    """Mean |correlation of neighbouring rows| above what independent rows give, in about standard deviations."""
     z_md = z_md[:5000] - z_md[:5000].mean(axis=0)
     power = (z_md**2).sum(axis=0)
     lag = np.abs((z_md[1:] * z_md[:-1]).sum(axis=0)) / np.where(power > 0, power, 1.0)
-    return float(lag.mean() * np.sqrt(len(z_md) * np.pi / 2))
+    excess = lag.mean() * np.sqrt(len(z_md) * np.pi / 2) - 1
+    return float(excess * np.sqrt(z_md.shape[1] / (np.pi / 2 - 1)))
 
 
 def summarise_domain(tables: Iterable[Mapping[str, float]], coverage: float = 0.998) -> dict[str, list[float]]:
@@ -516,7 +523,7 @@ def judge_domain(features: Mapping[str, float], header: Mapping[str, Any]) -> li
     Returns
     -------
     list of str
-        One sentence for each feature outside its range.
+        One sentence for each feature outside its range, on a side that makes the task harder.
 
     Examples
     --------
@@ -528,8 +535,12 @@ def judge_domain(features: Mapping[str, float], header: Mapping[str, Any]) -> li
         f"unlike training: {FEATURES.get(name, name)} is {features[name]:.3g}, where training tables lie "
         f"between {low:.4g} and {high:.4g}"
         for name, (low, high) in ranges.items()
-        if name in features and not low <= features[name] <= high
+        if name in features and _is_outside(name, features[name], low, high)
     ]
+
+
+def _is_outside(name: str, value: float, low: float, high: float) -> bool:
+    return (value < low and name not in _HARMLESS_BELOW) or (value > high and name not in _HARMLESS_ABOVE)
 
 
 def _count(n: int, noun: str) -> str:
