@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphbam.simulation import PRESETS, SimulationConfig, plan_tables, run_plan, sample_tables
 
@@ -26,6 +27,9 @@ BATCHES = {
 def main() -> None:
     options = read_options()
     torch.set_num_threads(options.threads)
+    if options.floor:
+        print(floor_table(options.presets))
+        return
     rows = [
         measure(preset, shape, n_tables, options)
         for preset in options.presets
@@ -42,6 +46,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2, help="CPU threads")
     parser.add_argument("--seconds", type=float, default=5.0, help="least time for each row")
     parser.add_argument("--presets", nargs="+", choices=sorted(PRESETS), default=["paper", "broad"])
+    parser.add_argument("--floor", action="store_true", help="count launches and bytes of the GPU batches")
     parser.add_argument("--json", type=Path, help="also write the numbers here")
     return parser.parse_args()
 
@@ -84,6 +89,53 @@ def median_time(call, least_seconds: float) -> float:
         call()
         times.append(time.perf_counter() - start)
     return sorted(times)[len(times) // 2]
+
+
+class Counter(TorchDispatchMode):
+    """Counts operations that move data, and the bytes they read and write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launches, self.bytes = 0, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        is_view = any(r.alias_info and not r.alias_info.is_write for r in func._schema.returns)
+        if not is_view and func.overloadpacket is not torch.ops.aten.empty:
+            self.launches += 1
+            self.bytes += sum(t.numel() * t.element_size() for t in tensors((args, kwargs or {}, result)))
+        return result
+
+
+def tensors(tree):
+    """All tensors in nested arguments; a broadcast one counts with its own memory only."""
+    if isinstance(tree, torch.Tensor):
+        yield tree
+    elif isinstance(tree, dict):
+        yield from tensors(list(tree.values()))
+    elif isinstance(tree, list | tuple):
+        for branch in tree:
+            yield from tensors(branch)
+
+
+def floor_table(presets: list[str], bandwidth: float = 4.8e12, launch: float = 4e-6) -> str:
+    """Launches and bytes of the GPU batches, and the time they cannot fall below."""
+    lines = [
+        "| preset | d | M | tables at once | launches | GB | ms for launches | ms for bytes | most tables/s |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for preset in presets:
+        for (d, m), n_tables in BATCHES["cuda"].items():
+            sizes = {"n_tables": n_tables, "n_variables": d, "n_samples": m}
+            plan = plan_tables(torch.Generator(), SimulationConfig.preset(preset), **sizes, device_type="cuda")
+            with Counter() as count:
+                run_plan(plan)
+            times = count.launches * launch, count.bytes / bandwidth
+            lines.append(
+                f"| {preset} | {d} | {m} | {n_tables} | {count.launches:,} | {count.bytes / 1e9:.1f} "
+                f"| {1e3 * times[0]:.0f} | {1e3 * times[1]:.1f} | {n_tables / max(times):,.0f} |"
+            )
+    return "\n".join(lines)
 
 
 def wait(device: str) -> None:

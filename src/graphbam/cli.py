@@ -85,7 +85,7 @@ def simulate(
     }
     _write_table(out / "data.csv", dag, x_md)
     _write_edges(out / "graph.csv", dag)
-    if _draw(out / "world.png", dag, x_md, f"{mechanism.capitalize()} effects, {graph} graph"):
+    if _draw(out / "world.png", dag, x_md, f"Simulated world: {mechanism} effects, {graph} graph"):
         files[out / "world.png"] = "the graph, and a scatter plot for each edge"
     _report(files)
 
