@@ -30,6 +30,7 @@ UNSEEN = ("postnonlinear", "sigmoid", "tree")
 _SHARES = (
     "per_node_mechanisms",
     "per_node_noises",
+    "same_sign",
     "discrete",
     "skewed",
     "rounded",
@@ -78,6 +79,10 @@ class SimulationConfig:
     """Share of tables in which every node draws its own noise family instead."""
     mixing: str = "unit"
     """How signal and noise join, see `MIXINGS`."""
+    weight_range: tuple[float, float] = (0.7, 1.3)
+    """Range of the size of each parent's weight in additive mechanisms."""
+    same_sign: float = 0.0
+    """Share of nodes whose parents all push in one direction; elsewhere signs are at random."""
     noise_share: tuple[float, float] = (0.1, 0.4)
     """Range of ρ in x = ρ·noise + (1−ρ)·signal."""
     noise_share_pooled: bool = False
@@ -103,6 +108,7 @@ class SimulationConfig:
         _check_weights("noises", self.noises, NOISES)
         object.__setattr__(self, "degrees", _degree_weights(self.degrees))
         object.__setattr__(self, "noise_share", _noise_range(self.noise_share))
+        object.__setattr__(self, "weight_range", _weight_range(self.weight_range))
         for name in ("mechanisms", "graphs", "noises"):
             object.__setattr__(self, name, {k: float(v) for k, v in getattr(self, name).items()})
         _check_choice("chebyshev", self.chebyshev, CHEBYSHEV_VARIANTS)
@@ -180,6 +186,7 @@ class SimulationConfig:
         values = dataclasses.asdict(self)
         values["degrees"] = {str(degree): weight for degree, weight in self.degrees.items()}
         values["noise_share"] = list(self.noise_share)
+        values["weight_range"] = list(self.weight_range)
         return values
 
     @classmethod
@@ -253,6 +260,13 @@ def _noise_range(noise_share: Iterable[float]) -> tuple[float, float]:
     return bounds[0], bounds[1]
 
 
+def _weight_range(weight_range: Iterable[float]) -> tuple[float, float]:
+    bounds = tuple(float(value) for value in weight_range)
+    if len(bounds) != 2 or not 0.0 < bounds[0] <= bounds[1] < float("inf"):
+        raise ConfigError(f"weight_range={bounds} is no range above zero; pass (low, high), such as (0.7, 1.3)")
+    return bounds[0], bounds[1]
+
+
 def _check_between(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise ConfigError(f"{name}={value} is outside [{low:g}, {high:g}]")
@@ -310,6 +324,8 @@ PRESETS: dict[str, SimulationConfig] = {
             "gumbel": 0.08,
         },
         per_node_noises=0.2,
+        weight_range=(0.25, 1.75),
+        same_sign=0.3,
         noise_share=(0.05, 0.9),
         noise_share_pooled=True,
         clip="hard",

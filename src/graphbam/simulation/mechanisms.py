@@ -13,7 +13,8 @@ A new mechanism takes a few lines. `additive` is the short form for sums ``Σ_w 
 ...     return x_npm - x_npm.round()
 >>> rng = torch.Generator().manual_seed(0)
 >>> x_npm, mask_np = torch.randn(5, 2, 100, generator=rng), torch.ones(5, 2)
->>> MECHANISMS["sawtooth"](rng, x_npm, mask_np, None).shape
+>>> from graphbam.simulation.config import SimulationConfig
+>>> MECHANISMS["sawtooth"](rng, x_npm, mask_np, SimulationConfig.paper()).shape
 torch.Size([5, 100])
 >>> del MECHANISMS["sawtooth"]
 """
@@ -61,26 +62,31 @@ def mechanism(name: str, link: Link | None = None) -> Callable[[Mechanism], Mech
 
 
 def additive(g: Additive) -> Mechanism:
-    """Make a mechanism Σ_w ± α_w g(x_w), α ~ U[0.7, 1.3], from a function of one parent."""
+    """Make a mechanism Σ_w ± α_w g(x_w) from a function of one parent; α as `signed_weights` draws it."""
 
     def answer(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config: SimulationConfig) -> Tensor:
-        return weighted_sum(g(rng, x_npm), signed_weights(rng, mask_np))
+        return weighted_sum(g(rng, x_npm), signed_weights(rng, mask_np, config))
 
     answer.__doc__, answer.__name__ = g.__doc__, g.__name__
     return answer
 
 
-def signed_weights(rng: torch.Generator, mask_np: Tensor) -> Tensor:
-    """Weights ±U[0.7, 1.3] with random signs, 0 in empty slots.
+def signed_weights(rng: torch.Generator, mask_np: Tensor, config: SimulationConfig) -> Tensor:
+    """Weights ±U[low, high] of `config.weight_range`, 0 in empty slots; signs at random, or one sign for all parents.
 
     Examples
     --------
-    >>> w = signed_weights(torch.Generator().manual_seed(0), torch.tensor([[1.0, 1.0, 0.0]]))
-    >>> w.abs().gt(0.69).tolist()
+    >>> from graphbam.simulation.config import SimulationConfig
+    >>> rng, mask_np = torch.Generator().manual_seed(0), torch.tensor([[1.0, 1.0, 0.0]])
+    >>> signed_weights(rng, mask_np, SimulationConfig.paper()).abs().gt(0.69).tolist()
     [[True, True, False]]
     """
+    low, high = config.weight_range
     size_np, coin_np = rand(rng, 2, *mask_np.shape).unbind()
-    return (0.7 + 0.6 * size_np) * torch.where(coin_np < 0.5, mask_np, -mask_np)
+    if config.same_sign:
+        aligned_n1 = rand(rng, len(mask_np), 1) < config.same_sign
+        coin_np = torch.where(aligned_n1, coin_np[:, :1], coin_np)
+    return (low + (high - low) * size_np) * torch.where(coin_np < 0.5, mask_np, -mask_np)
 
 
 def weighted_sum(y_npm: Tensor, weight_np: Tensor) -> Tensor:
@@ -190,7 +196,7 @@ def chebyshev(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config: Simu
     if config.chebyshev == "literal":
         return _chebyshev_literal(rng, x_npm, mask_np, config.denominator_floor)
     if config.chebyshev == "broad":
-        return _chebyshev_broad(rng, x_npm, mask_np)
+        return _chebyshev_broad(rng, x_npm, mask_np, config)
     return _chebyshev_paper(rng, x_npm, mask_np)
 
 
@@ -260,14 +266,14 @@ def _paper_coefficients(rng: torch.Generator, n_nodes: int) -> tuple[Tensor, Ten
     return alpha_n6[:, :N_CHEBYSHEV], alpha_n6[:, N_CHEBYSHEV:]
 
 
-def _chebyshev_broad(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor) -> Tensor:
+def _chebyshev_broad(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config: SimulationConfig) -> Tensor:
     """Every T_n of unit variance before it is weighted; slower decay, random signs, products in half."""
     reach_n11 = 0.7 + 0.3 * rand(rng, len(x_npm), 1, 1)
     z_npm = (_to_unit_interval(x_npm) / reach_n11).clamp(-1, 1)
     basis_npkm = chebyshev_basis(z_npm)
     alpha_npk = _broad_coefficients(rng, *mask_np.shape)
     sd_npk = basis_npkm.var(-1, correction=0).add(_EPS).sqrt()
-    main_nm = weighted_sum(_polynomials(basis_npkm, alpha_npk / sd_npk), signed_weights(rng, mask_np))
+    main_nm = weighted_sum(_polynomials(basis_npkm, alpha_npk / sd_npk), signed_weights(rng, mask_np, config))
     share_n1 = rand(rng, len(x_npm), 1) * (rand(rng, len(x_npm), 1) < 0.5) * (mask_np.sum(1, keepdim=True) > 1)
     products_nm = _unit_products(rng, z_npm, mask_np, 2 * rand(rng, len(x_npm), 2) - 1)
     return (1 - share_n1) * unit(main_nm) + share_n1 * unit(products_nm)
@@ -417,7 +423,7 @@ def _only_last(pairs_npp: Tensor) -> Tensor:
 @mechanism("interactions")
 def interactions(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config: SimulationConfig) -> Tensor:
     """Products of pairs of parents plus a linear effect of each parent."""
-    main_nm = unit(weighted_sum(x_npm, signed_weights(rng, mask_np)))
+    main_nm = unit(weighted_sum(x_npm, signed_weights(rng, mask_np, config)))
     products_nm = unit(_unit_products(rng, x_npm, mask_np, rand(rng, len(x_npm), 2) - 0.5))
     share_n1 = 0.3 + 0.6 * rand(rng, len(x_npm), 1)
     return (1 - share_n1) * main_nm + share_n1 * products_nm
@@ -471,7 +477,7 @@ def heteroscedastic(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config
     n_nodes, _, n_samples = x_npm.shape
     mean_nm = unit(mixed(rng, x_npm, mask_np, config))
     even_np1 = rand(rng, *mask_np.shape, 1) < 0.5
-    spread_nm = unit(weighted_sum(torch.where(even_np1, x_npm.abs(), x_npm), signed_weights(rng, mask_np)))
+    spread_nm = unit(weighted_sum(torch.where(even_np1, x_npm.abs(), x_npm), signed_weights(rng, mask_np, config)))
     strength_n1 = 0.4 + 0.6 * rand(rng, n_nodes, 1)
     noise_nm = unit(torch.exp(strength_n1 * spread_nm.clamp(-3, 3)) * randn(rng, n_nodes, n_samples))
     share_n1 = 0.3 + 0.5 * rand(rng, n_nodes, 1)
@@ -509,7 +515,7 @@ def tree(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config: Simulatio
     for _ in range(3):
         cut_np1, height_np1 = randn(rng, 2, *mask_np.shape, 1)
         steps_npm = steps_npm + height_np1 * (x_npm > 0.8 * cut_np1)
-    steps_nm = unit(weighted_sum(unit(steps_npm), signed_weights(rng, mask_np)))
+    steps_nm = unit(weighted_sum(unit(steps_npm), signed_weights(rng, mask_np, config)))
     return steps_nm + 0.7 * rand(rng, len(x_npm), 1) * unit(_joint_tree(rng, x_npm, mask_np))
 
 

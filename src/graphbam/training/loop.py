@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import signal
 import time
@@ -121,7 +122,7 @@ class _Run:
         self.on_report = report or (lambda line: None)
         self.network = new_network(config, device)
         if device.type == "cuda" if compile_blocks is None else compile_blocks:
-            self.network.compile_blocks()
+            compile_at_scale(self.network.compile_blocks(), device)
         distributed = dist.is_initialized()
         forward: nn.Module = self.network
         if distributed:
@@ -236,6 +237,16 @@ def new_network(config: TrainConfig, device: torch.device) -> EdgeNet:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         return EdgeNet(config.network).to(device)
+
+
+def compile_at_scale(network: EdgeNet, device: torch.device, shape: tuple[int, int, int] = (7, 401, 83)) -> None:
+    """Trigger compilation on a table batch of typical size and unrelated dimensions.
+
+    The compiler plans reductions for the sizes it sees first, and takes equal sizes for the same size.
+    """
+    x_bmd = torch.linspace(-1, 1, math.prod(shape), device=device).view(shape)
+    network(x_bmd).sum().backward()
+    network.zero_grad(set_to_none=True)
 
 
 def choose_device(device: str) -> torch.device:

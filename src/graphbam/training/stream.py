@@ -42,12 +42,15 @@ class Batch(NamedTuple):
 
 
 def shape_grid(config: TrainConfig) -> list[Shape]:
-    """All shapes of a run: a staggered grid of variables × samples, each with as many tables as the cells allow."""
+    """All shapes of a run: a staggered grid of variables × samples, each with as many tables as the cells allow.
+
+    A shape of which fewer than two tables fit is left out: its gradient is noise, and compilers treat size one apart.
+    """
     grid = []
     for i, d in enumerate(config.variables):
         for j, m in enumerate(config.samples):
             n_tables = min(config.max_tables, config.cells_per_step // (m * d), ROWS_A_CHUNK // m)
-            if (i + j) % config.stagger == 0 and n_tables:
+            if (i + j) % config.stagger == 0 and n_tables >= 2:
                 grid.append(Shape(n_tables, m, d))
     return grid
 
@@ -69,19 +72,30 @@ def draw_shapes(rng: torch.Generator, config: TrainConfig, step: int) -> list[Sh
     return [shapes[i] for i in picks.tolist()]
 
 
-def simulate_window(config: TrainConfig, index: int, device: torch.device, rank: int = 0) -> list[Batch]:
-    """All batches of window `index`, in the order they are to be used. Ranks share shapes and order, not tables."""
+class Window(NamedTuple):
+    """Bursts as they were simulated, and the order in which their batches are to be used."""
+
+    bursts: list[Batch]
+    order: list[int]
+
+    def batches(self, burst: int) -> list[Batch]:
+        """The bursts cut into batches, in order."""
+        parts = [Batch(*cut) for whole in self.bursts for cut in zip(*(t.chunk(burst) for t in whole), strict=True)]
+        return [parts[i] for i in self.order]
+
+
+def simulate_window(config: TrainConfig, index: int, device: torch.device, rank: int = 0) -> Window:
+    """Window `index` of a run. Ranks share shapes and order, not tables."""
     size = config.window * config.burst
     plan = torch.Generator().manual_seed(mix_seed(config.seed, index))
     shapes = draw_shapes(plan, config, index * size)
     order = torch.randperm(size, generator=plan).tolist()
     tables = torch.Generator().manual_seed(mix_seed(config.seed, index, rank + 1))
-    batches = [batch for shape in shapes for batch in simulate_burst(tables, config, shape, device)]
-    return [batches[i] for i in order]
+    return Window([simulate_burst(tables, config, shape, device) for shape in shapes], order)
 
 
-def simulate_burst(rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> list[Batch]:
-    """`burst` batches of one shape."""
+def simulate_burst(rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> Batch:
+    """`burst` batches of one shape, still in one piece."""
     tables = sample_tables(
         rng,
         config.simulation,
@@ -90,8 +104,7 @@ def simulate_burst(rng: torch.Generator, config: TrainConfig, shape: Shape, devi
         n_samples=shape.n_samples,
         device=device,
     )
-    parts = zip(tables.x_bmd.chunk(config.burst), tables.classes_bdd.chunk(config.burst), strict=True)
-    return [Batch(x_bmd, classes_bdd) for x_bmd, classes_bdd in parts]
+    return Batch(tables.x_bmd, tables.classes_bdd.to(torch.uint8))
 
 
 def mix_seed(*parts: int) -> int:
@@ -103,15 +116,14 @@ def mix_seed(*parts: int) -> int:
     return state >> 1
 
 
-class Windows(Dataset[list[Batch]]):
+class Windows(Dataset[Window]):
     """Windows by index, simulated on the CPU: what a `DataLoader` spreads over worker processes."""
 
     def __init__(self, config: TrainConfig, rank: int):
         self.config, self.rank = config, rank
 
-    def __getitem__(self, index: int) -> list[Batch]:
-        batches = simulate_window(self.config, index, torch.device("cpu"), self.rank)
-        return [Batch(batch.x_bmd.contiguous(), batch.classes_bdd.to(torch.uint8)) for batch in batches]
+    def __getitem__(self, index: int) -> Window:
+        return simulate_window(self.config, index, torch.device("cpu"), self.rank)
 
 
 class Stream:
@@ -129,14 +141,13 @@ class Stream:
 
     def __iter__(self) -> Iterator[Batch]:
         first, skip = divmod(self.first_step, self.config.window * self.config.burst)
-        windows = self._from_workers(first) if self.workers else self._from_thread(first)
-        for batches in windows:
-            for batch in batches[skip:]:
-                x_bmd, classes_bdd = (part.to(self.device, non_blocking=True) for part in batch)
+        for window in self._from_workers(first) if self.workers else self._from_thread(first):
+            bursts = [Batch(*(part.to(self.device, non_blocking=True) for part in burst)) for burst in window.bursts]
+            for x_bmd, classes_bdd in Window(bursts, window.order).batches(self.config.burst)[skip:]:
                 yield Batch(x_bmd, classes_bdd.long())
             skip = 0
 
-    def _from_workers(self, first: int) -> Iterator[list[Batch]]:
+    def _from_workers(self, first: int) -> Iterator[Window]:
         loader = DataLoader(
             Windows(self.config, self.rank),
             batch_size=None,
@@ -148,26 +159,26 @@ class Stream:
         )
         yield from loader
 
-    def _from_thread(self, first: int) -> Iterator[list[Batch]]:
+    def _from_thread(self, first: int) -> Iterator[Window]:
         consumer = torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
         with ThreadPoolExecutor(1, thread_name_prefix="simulation") as pool:
             pending = pool.submit(self._simulate, first, consumer)
             for index in itertools.count(first + 1):
-                batches, ready = pending.result()
+                window, ready = pending.result()
                 pending = pool.submit(self._simulate, index, consumer)
                 if consumer is not None and ready is not None:
                     consumer.wait_event(ready)
-                yield batches
+                yield window
 
-    def _simulate(self, index: int, consumer: torch.cuda.Stream | None) -> tuple[list[Batch], torch.cuda.Event | None]:
+    def _simulate(self, index: int, consumer: torch.cuda.Stream | None) -> tuple[Window, torch.cuda.Event | None]:
         """A window, and on a GPU the event after which it is ready: it is made on a CUDA stream of its own."""
         if consumer is None:
             return simulate_window(self.config, index, self.device, self.rank), None
         side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         with torch.cuda.device(self.device), torch.cuda.stream(side):
-            batches = simulate_window(self.config, index, self.device, self.rank)
+            window = simulate_window(self.config, index, self.device, self.rank)
             ready = torch.cuda.Event()  # type: ignore[no-untyped-call]
             ready.record(side)
-        for part in itertools.chain(*batches):  # this memory must not be reused while the training stream reads it
+        for part in itertools.chain(*window.bursts):  # not to be reused while the training stream reads it
             part.record_stream(consumer)
-        return batches, ready
+        return window, ready
