@@ -9,6 +9,7 @@ from graphbam.simulation.mechanisms import (
     monotone_link,
     product_deviations,
     product_sum,
+    signed_weights,
 )
 
 
@@ -80,6 +81,17 @@ def test_named_functions_are_what_they_say(rng, name):
     torch.testing.assert_close((design @ weight)[..., 0], f_nm.double(), atol=1e-4, rtol=1e-4)
     assert ((weight.abs() > 0.699) & (weight.abs() < 1.301)).all()
     assert 0.3 < (weight > 0).float().mean() < 0.7
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_parents_push_in_one_direction_as_often_as_asked(rng, share):
+    config = SimulationConfig(weight_range=(0.25, 1.75), same_sign=share)
+    weight_np = signed_weights(rng, torch.ones(4000, 3), config)
+    assert weight_np.abs().min() >= 0.25
+    assert weight_np.abs().max() <= 1.75
+    aligned = (weight_np.sign().sum(1).abs() == 3).float().mean().item()
+    assert aligned == pytest.approx(share + (1 - share) / 4, abs=0.04)  # three random signs agree in 1 of 4
+    assert (weight_np > 0).float().mean().item() == pytest.approx(0.5, abs=0.04)
 
 
 def test_chebyshev_basis_is_cosine_of_multiples():
