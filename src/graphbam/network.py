@@ -94,6 +94,7 @@ class EdgeNetConfig:
             "dense_layers",
             "dense_hidden",
             "bilinear_layers",
+            "pair_layers",
             "ridge",
         ):
             if getattr(self, name) < 0:
@@ -193,6 +194,7 @@ def standardise(x_bmd: Tensor, limit: float = 5.0) -> Tensor:
     x_bmd = x_bmd - x_bmd.mean(-2, keepdim=True)
     tiny = torch.finfo(x_bmd.dtype).tiny
     x_bmd = x_bmd / x_bmd.abs().amax(-2, keepdim=True).clamp_min(tiny)
+    x_bmd = x_bmd - x_bmd.mean(-2, keepdim=True)  # rounding left ±1 of a constant column: this makes it zero
     scale = x_bmd.square().mean(-2, keepdim=True).clamp_min(1e-12).rsqrt()
     return (x_bmd * scale).clamp(-limit, limit)
 
@@ -289,6 +291,7 @@ class PairFeatures(nn.Module):
     def __init__(self, spd_channels: int, pair_channels: int, *, matrix_log: bool):
         super().__init__()
         self.matrix_log = matrix_log
+        self.rational = spd.log_poles()  # here, not in `forward`: the compiler would trace the fit of the poles
         n_raw = 2 * (2 + len(RAW_POLES))  # correlations, cross correlations, inverses; each twice
         n_log = 1 + len(HEAD_POLES) if matrix_log else 1
         self.mix = Linear((n_raw + n_log) * spd_channels, pair_channels)
@@ -308,7 +311,7 @@ class PairFeatures(nn.Module):
         last = log_rbcdd[:1].unbind(0)
         if self.matrix_log:
             last = (
-                spd.log_poles().from_resolvents(log_rbcdd) / 3,
+                self.rational.from_resolvents(log_rbcdd) / 3,
                 *(spd.correlate(log_rbcdd[j]) for j in HEAD_POLES),
             )
         z_bfdd = torch.cat([*plain, *significance, *last], 1)
