@@ -1,0 +1,321 @@
+"""Laws of the whole network, for all three designs in toy size (which brings both heads)."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+import torch
+import torch._dynamo.testing
+from torch import nn
+from torch.autograd import gradcheck
+from torch.testing import assert_close
+
+from graphbam.errors import ConfigError
+from graphbam.layers import AxialAttention, Dense
+from graphbam.network import ABLATIONS, CLASSES, DESIGNS, EdgeNet, EdgeNetConfig, standardise, table_features
+from graphbam.weights import load_weights
+
+STORED = Path(__file__).parent / "data" / "tiny.safetensors"
+
+
+@pytest.fixture(params=DESIGNS)
+def design(request):
+    return request.param
+
+
+@pytest.fixture
+def net(tiny_net, rng, design):
+    return tiny_net(rng, design)
+
+
+def tables(rng, *shape, dtype=torch.float64):
+    """Tables (..., M, D) whose columns depend on each other, one of them not Gaussian."""
+    x = torch.randn(*shape, generator=rng, dtype=torch.float64)
+    x = x @ torch.randn(shape[-1], shape[-1], generator=rng, dtype=torch.float64)
+    return torch.cat([x[..., :1].square(), x[..., 1:]], -1).to(dtype)
+
+
+def wave_table(m, d):
+    """A table by formula: the same on every machine and in every version of every library."""
+    cell = torch.arange(m * d, dtype=torch.float64).view(m, d)
+    return (cell * 1.7 + 0.3 * cell.sqrt()).sin() + 0.5 * (cell / d).floor().cos()
+
+
+# ── symmetries ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_reordering_variables_reorders_the_answer(rng, net):
+    x, p = tables(rng, 2, 9, 5), torch.randperm(5, generator=rng)
+    out = net(x)
+    assert_close(net(x[..., p]), out[:, p][:, :, p])
+    assert (out[:, 0, 1] - out[:, 0, 2]).abs().max() > 1e-3  # the answer does depend on the pair
+
+
+def test_reordering_samples_changes_nothing(rng, net):
+    x = tables(rng, 2, 9, 5)
+    assert_close(net(x[:, torch.randperm(9, generator=rng)]), net(x))
+
+
+def test_logits_are_symmetric_and_probabilities_sum_to_one(rng, net):
+    out = net(tables(rng, 2, 9, 5))
+    assert out.shape == (2, 5, 5, len(CLASSES))
+    assert torch.equal(out, out.transpose(1, 2))
+    assert_close(out.softmax(-1).sum(-1), torch.ones(2, 5, 5, dtype=torch.float64))
+
+
+def test_units_and_origins_of_columns_do_not_matter(rng, net):
+    x = tables(rng, 2, 9, 5)
+    scale = torch.tensor([1e-9, 0.3, 1.0, 40.0, 1e9], dtype=torch.float64)
+    shift = torch.tensor([1e-8, -3.0, 0.0, 1e3, 1e9], dtype=torch.float64)
+    assert_close(net(x * scale + shift), net(x), rtol=1e-6, atol=1e-6)
+
+
+def test_the_sign_of_a_column_may_matter_but_the_data_surely_do(rng, net):
+    assert (net(tables(rng, 9, 4)) - net(tables(rng, 9, 4))).abs().max() > 1e-3
+
+
+# ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("lead", [(), (1,), (3,), (2, 3)])
+def test_leading_dimensions_are_free(rng, net, lead):
+    assert net(tables(rng, *lead, 6, 3)).shape == (*lead, 3, 3, 3)
+
+
+def test_batched_equals_one_by_one(rng, net):
+    x = tables(rng, 2, 3, 7, 4)
+    one_by_one = torch.stack([net(table) for table in x.flatten(0, 1)]).view(2, 3, 4, 4, 3)
+    assert_close(net(x), one_by_one)
+
+
+@pytest.mark.parametrize(("m", "d"), [(2, 2), (2, 9), (3, 2), (40, 2)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_smallest_tables_work(rng, tiny_net, design, m, d, dtype):
+    net = tiny_net(rng, design, dtype=dtype)
+    out = net(tables(rng, 2, m, d, dtype=dtype))
+    out.square().sum().backward()
+    assert out.dtype == dtype
+    assert torch.isfinite(out).all()
+    assert all(torch.isfinite(p.grad).all() for p in net.parameters())
+
+
+@pytest.mark.parametrize(("m", "d"), [(10, 3), (10**7, 10**6)])
+def test_what_the_head_knows_of_the_size_is_bounded(m, d):
+    assert table_features(m, d, torch.zeros(())).abs().max() <= 1
+
+
+def test_the_head_tells_large_tables_from_small_ones(rng, net):
+    x = tables(rng, 6, 3)
+    assert (net(x) - net(x.repeat(8, 1))).abs().max() > 1e-4  # the same correlations on eight times the evidence
+
+
+# ── odd columns ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+ODD = {
+    "constant": lambda x: torch.full_like(x, 0.1),
+    "zero": torch.zeros_like,
+    "two values": lambda x: (x > 0).to(x.dtype),
+    "one outlier": lambda x: torch.zeros_like(x).index_fill(-2, torch.tensor([3]), 1.0),
+    "huge": lambda x: x * 1e30,
+    "tiny": lambda x: x * 1e-30,
+    "far from zero": lambda x: x + 1e6,
+    "Cauchy": lambda x: (x.clamp(-3, 3) * math.pi / 6.0001).tan() * 1e3,
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_columns_give_finite_answers_and_gradients(rng, tiny_net, design, odd):
+    net = tiny_net(rng, design, dtype=torch.float32)
+    x = torch.randn(3, 12, 5, generator=rng)
+    x[0, :, 1:2] = ODD[odd](x[0, :, 1:2])  # one such column, several, nothing else
+    x[1, :, 2:] = ODD[odd](x[1, :, 2:])
+    x[2] = ODD[odd](x[2])
+    out = net(x)
+    out.square().sum().backward()
+    assert torch.isfinite(out).all()
+    assert all(torch.isfinite(p.grad).all() for p in net.parameters())
+
+
+@pytest.mark.parametrize("m", [3, 12])
+def test_duplicated_columns_give_finite_and_equal_answers(rng, tiny_net, design, m):
+    net = tiny_net(rng, design, dtype=torch.float32)
+    x = torch.randn(m, 3, generator=rng).repeat(1, 3)
+    out = net(x)
+    out.square().sum().backward()
+    assert torch.isfinite(out).all()
+    assert all(torch.isfinite(p.grad).all() for p in net.parameters())
+    assert_close(out[0, 1], out[3, 7], rtol=1e-3, atol=1e-3)  # twins of 0 and 1
+
+
+@pytest.mark.parametrize("value", [0.1, 0.3, -7.7, 1e30, 1e-30])
+def test_a_constant_column_is_a_column_of_zeros(rng, tiny_net, value):
+    """In floating point the mean of 0.1, 0.1, … is not 0.1: what is left must not be taken for data."""
+    x = torch.randn(13, 4, generator=rng)
+    x[:, 1] = value
+    assert torch.equal(standardise(x[None])[..., 1], torch.zeros(1, 13))
+    blank = x.clone()
+    blank[:, 1] = 0
+    net = tiny_net(rng, dtype=torch.float32)
+    assert_close(net(x), net(blank))
+
+
+def test_standardise_follows_its_formula(rng):
+    x = 3 + 2 * torch.randn(2, 30, 4, generator=rng, dtype=torch.float64)
+    expected = ((x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True, correction=0)).clamp(-5, 5)
+    assert_close(standardise(x), expected)
+    x[0, 0, 0] = 1e6
+    assert standardise(x)[0, 0, 0] == 5
+
+
+# ── gradients ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_gradients_are_those_of_finite_differences(tiny_net, design):
+    rng = torch.Generator().manual_seed(0)
+    net = tiny_net(rng, design)
+    x = tables(rng, 1, 5, 3).requires_grad_()
+    chosen = [p for name, p in net.named_parameters() if name.endswith(("key.weight", "scale", "qkv", "read.weight"))]
+    assert gradcheck(lambda x0, *_: net(x0), (x, *chosen[:4]), atol=1e-6)
+
+
+def test_every_parameter_is_used(rng, net):
+    net(tables(rng, 2, 9, 5)).square().sum().backward()
+    assert [name for name, p in net.named_parameters() if p.grad is None or not p.grad.any()] == []
+
+
+# ── what was true yesterday ──────────────────────────────────────────────────────────────────────────────────────
+
+PREDICTIONS = {
+    "default": [[0.58621294, -0.31364915, -0.86376747], [1.04893073, 0.0543989, -0.22503711]],
+    "paper": [[0.00782949, -0.03971482, 0.11343235], [0.00845432, -0.04499956, 0.1052319]],
+    "ablation": [[0.00782949, -0.03971482, 0.11343235], [0.00845432, -0.04499956, 0.1052319]],
+}
+
+
+def test_a_prediction_stays_put(tiny_net, design):
+    net = tiny_net(torch.Generator().manual_seed(7), design)
+    out = net(wave_table(8, 4))
+    found = torch.stack([out[0, 1], out[2, 3]])
+    assert_close(found, torch.tensor(PREDICTIONS[design], dtype=torch.float64), rtol=0, atol=1e-6)
+
+
+def test_a_stored_network_answers_as_it_did():
+    loaded = load_weights(STORED)
+    stored = torch.tensor(loaded.header["prediction"], dtype=torch.float64)
+    out = loaded.network.double()(wave_table(8, 4))
+    assert_close(out, stored, rtol=0, atol=1e-6)
+    assert stored.std() > 0.1
+
+
+# ── compilation ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("name", "kinds"), [("default", 9), ("paper", 6)])
+def test_compiled_and_eager_agree_with_one_compilation_a_kind_of_block(monkeypatch, tiny_net, name, kinds):
+    """Shapes stay free: a second and a third shape, and a second block of a kind, compile nothing more."""
+    torch._dynamo.reset()
+    counter = torch._dynamo.testing.CompileCounter()
+    compile_module = nn.Module.compile
+    monkeypatch.setattr(nn.Module, "compile", lambda self, **kw: compile_module(self, backend=counter, **kw))
+    rng = torch.Generator().manual_seed(0)
+    eager = tiny_net(rng, name, bilinear_layers=2)
+    compiled = EdgeNet(eager.config).double()
+    compiled.load_state_dict(eager.state_dict())
+    assert compiled.compile_blocks() is compiled
+    for shape in [(8, 11, 9), (9, 13, 10), (10, 14, 8)]:  # no size equal to a width, which would be taken for one
+        x = tables(rng, *shape)
+        out, expected = compiled(x), eager(x)
+        assert_close(out, expected)
+        slopes = torch.autograd.grad(out.square().sum(), list(compiled.parameters()))
+        for slope, truth in zip(slopes, torch.autograd.grad(expected.square().sum(), eager.parameters()), strict=True):
+            assert_close(slope, truth)
+        assert counter.frame_count == kinds
+    torch._dynamo.reset()
+
+
+# ── configs ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("row", ABLATIONS)
+def test_every_row_of_the_ablation_builds_and_runs(rng, tiny_net, row):
+    net = tiny_net(rng, "ablation", **ABLATIONS[row])
+    out = net(tables(rng, 2, 9, 5))
+    out.square().sum().backward()
+    assert torch.isfinite(out).all()
+    attention = sum(isinstance(layer, AxialAttention) for layer in net.observation)
+    dense = sum(isinstance(layer, Dense) for layer in net.observation)
+    assert (attention == 0) == ("no observational attention" in row)
+    assert (dense == 0) == ("no dense" in row)
+    assert (len(net.bilinear) == 0) == ("no bilinear" in row)
+    assert net.head.matrix_log == ("no log" not in row)
+
+
+def test_designs_have_the_papers_sizes():
+    paper, ablation = EdgeNetConfig.paper(), EdgeNetConfig.ablation()
+    assert (paper.channels, paper.heads, paper.spd_channels, paper.pair_layers) == (100, 5, 100, 0)
+    layers = ("attribute_layers", "sample_layers", "dense_layers", "bilinear_layers")
+    assert [getattr(paper, name) for name in layers] == [10, 10, 10, 10]
+    assert [getattr(ablation, name) for name in layers] == [2, 2, 2, 4]
+    assert EdgeNetConfig().channels // EdgeNetConfig().heads == 32  # what tensor cores like
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"channels": 7, "heads": 2}, "heads=2 does not divide channels=7; try channels=6"),
+        ({"spd_channels": 10, "spd_heads": 4}, "spd_heads=4 does not divide spd_channels=10"),
+        ({"channels": 0}, "channels=0"),
+        ({"heads": -1}, "heads=-1"),
+        ({"attribute_layers": -1}, "attribute_layers=-1"),
+        ({"bilinear_layers": -2}, "bilinear_layers=-2"),
+        ({"pair_layers": -1}, "pair_layers=-1"),
+        ({"ridge": -0.1}, "ridge=-0.1"),
+    ],
+)
+def test_impossible_sizes_are_refused(changes, words):
+    with pytest.raises(ConfigError, match=words):
+        EdgeNetConfig(**changes)
+
+
+def test_config_round_trip_and_unknown_fields():
+    config = EdgeNetConfig(channels=10, heads=5)
+    assert EdgeNetConfig.from_dict(dataclasses.asdict(config)) == config
+    with pytest.raises(ConfigError, match=r"unknown fields colour, depth"):
+        EdgeNetConfig.from_dict({"depth": 3, "channels": 4, "colour": "red"})
+
+
+def test_configs_are_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        EdgeNetConfig().channels = 3
+
+
+# ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def allocations(net, x):
+    """Sizes in bytes of everything a forward pass allocates, kernels' workspaces included."""
+    kinds = torch._C._profiler._EventType
+    with torch.profiler.profile(profile_memory=True) as profile:
+        net(x)
+    sizes, events = [], list(profile.profiler.kineto_results.experimental_event_tree())
+    while events:
+        event = events.pop()
+        events += event.children
+        if event.tag == kinds.Allocation:
+            sizes.append(event.extra_fields.alloc_size)
+    return sizes
+
+
+@pytest.mark.parametrize("name", ["default", "paper"])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_memory_grows_with_samples_times_variables(tiny_net, name, gradients):
+    net = tiny_net(torch.Generator().manual_seed(0), name, dtype=torch.float32)
+    for m, d in [(2000, 20), (200, 120)]:
+        with torch.set_grad_enabled(gradients):
+            sizes = allocations(net, torch.randn(1, m, d))
+        cells = 4 * 3 * 6 * m * d  # float32, three readings of C = 6 channels
+        pairs = 4 * 60 * d * d  # fifteen features of four channels a pair
+        limit = max(cells, pairs) + 4096
+        assert cells <= max(sizes) <= limit
+        assert limit < max(4 * m * m, 4 * m * d * d) / 2  # attention scores of one head would be noticed
