@@ -1,7 +1,7 @@
 """Weights on disk: safetensors with a JSON header ⇄ a network. Loading never runs code.
 
 One file holds the tensors and, in its header under `graphbam`, what is needed to use and to trust them: the network's
-config, the data it was trained on, a summary of the training, the calibration and a checksum over every tensor.
+config, the data it was trained on, a summary of the training, the calibration and a checksum over all of it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def calibrate(logits: Tensor, header: dict[str, Any]) -> Tensor:
 
 def list_weights() -> list[str]:
     """Names of the weights inside the package."""
-    return sorted(Path(str(entry)).stem for entry in _shipped().iterdir() if entry.name.endswith(".safetensors"))
+    return sorted(path.stem for path in _shipped().glob("*.safetensors"))
 
 
 def load_weights(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> LoadedWeights:
@@ -105,7 +105,8 @@ def fit_tensors(network: torch.nn.Module, tensors: dict[str, Tensor], path: Path
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Write tensors and header atomically: a crash or a full disk leaves the previous file as it was."""
-    header = {**header, "format": FORMAT, "sha256": checksum(tensors)}
+    header = {**header, "format": FORMAT}
+    header["sha256"] = checksum(tensors, header)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
@@ -129,14 +130,15 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     except (SafetensorError, OSError) as error:
         raise WeightsError(f"{path} cannot be read as safetensors ({error}); fetch it again") from error
     header = _parse_header(metadata, path)
-    if header.get("sha256") != checksum(tensors):
+    if header.get("sha256") != checksum(tensors, header):
         raise WeightsError(f"{path} was altered after it was written (checksum differs); fetch it again")
     return tensors, header
 
 
-def checksum(tensors: dict[str, Tensor]) -> str:
-    """SHA-256 over names, shapes, types and bytes of all tensors, in order of name."""
-    digest = hashlib.sha256()
+def checksum(tensors: dict[str, Tensor], header: dict[str, Any]) -> str:
+    """SHA-256 over the header and names, shapes, types and bytes of all tensors, in order of name."""
+    text = json.dumps({name: value for name, value in header.items() if name != "sha256"})
+    digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
@@ -149,7 +151,7 @@ def _parse_header(metadata: dict[str, str], path: Path) -> dict[str, Any]:
         header = json.loads(metadata["graphbam"])
     except (KeyError, json.JSONDecodeError) as error:
         raise WeightsError(f"{path} has no graphbam header; it is not a graphbam file") from error
-    if not isinstance(header, dict) or header.get("format", FORMAT + 1) > FORMAT:
+    if not isinstance(header, dict) or header.get("format") not in range(1, FORMAT + 1):
         raise WeightsError(f"{path} was written by a newer graphbam; update with pip install -U graphbam")
     return header
 

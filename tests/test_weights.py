@@ -1,0 +1,277 @@
+"""Weights files: what goes in comes out, and a damaged, foreign or hostile file is refused with one clear sentence."""
+
+import dataclasses
+import json
+import pickle
+import struct
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch.testing import assert_close
+
+from graphbam import weights
+from graphbam.errors import WeightsError
+from graphbam.network import EdgeNet
+from graphbam.weights import calibrate, load_weights, read_tensors, save_weights, write_tensors
+
+
+@pytest.fixture(scope="module")
+def net(tiny_net):
+    return tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32)
+
+
+@pytest.fixture
+def file(net, tmp_path):
+    path = tmp_path / "toy.safetensors"
+    save_weights(path, net, {"kind": "weights", "note": "naïve", "calibration": {"temperature": 2.0}})
+    return path
+
+
+def content(path):
+    with safe_open(path, framework="pt") as stream:
+        tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+        return tensors, json.loads(stream.metadata()["graphbam"])
+
+
+def rewrite(path, tensors, header):
+    """A file with a correct checksum, whatever is in it."""
+    write_tensors(path, tensors, {name: value for name, value in header.items() if name != "sha256"})
+
+
+def test_round_trip(net, file):
+    loaded = load_weights(file)
+    assert loaded.name == "toy"
+    assert loaded.network.config == net.config
+    assert not loaded.network.training
+    assert loaded.header["note"] == "naïve"
+    for name, value in net.state_dict().items():
+        assert torch.equal(loaded.network.state_dict()[name], value)
+    x = torch.randn(2, 9, 4, generator=torch.Generator().manual_seed(1))
+    assert torch.equal(loaded.network(x), net.eval()(x))
+
+
+def test_double_weights_are_stored_in_single_precision(tiny_net, tmp_path):
+    net = tiny_net(torch.Generator().manual_seed(0))
+    save_weights(tmp_path / "a.safetensors", net, {})
+    tensors, _ = content(tmp_path / "a.safetensors")
+    assert {value.dtype for value in tensors.values()} == {torch.float32}
+
+
+def test_saving_makes_folders_and_leaves_no_other_file(net, tmp_path):
+    save_weights(tmp_path / "a" / "b" / "toy.safetensors", net, {})
+    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["toy.safetensors"]
+
+
+def test_unknown_tensors_are_refused(file):
+    tensors, header = content(file)
+    rewrite(file, tensors | {"surplus.weight": torch.zeros(2)}, header)
+    with pytest.raises(WeightsError, match=r"unknown tensors \(surplus\.weight\)"):
+        load_weights(file)
+
+
+def test_missing_tensors_are_refused(file):
+    tensors, header = content(file)
+    del tensors["embedding.mix.weight"]
+    rewrite(file, tensors, header)
+    with pytest.raises(WeightsError, match=r"lacks tensors \(embedding\.mix\.weight\)"):
+        load_weights(file)
+
+
+def test_wrong_shapes_are_refused(file):
+    tensors, header = content(file)
+    tensors["embedding.mix.weight"] = torch.zeros(6, 5)
+    rewrite(file, tensors, header)
+    with pytest.raises(
+        WeightsError, match=r"embedding\.mix\.weight has shape \(6, 5\), but the network needs \(6, 6\)"
+    ):
+        load_weights(file)
+
+
+@pytest.mark.parametrize("change", [{"colour": 1}, {"channels": "six"}, {"channels": -6}, {"heads": 5}])
+def test_impossible_configs_are_refused(file, change):
+    tensors, header = content(file)
+    rewrite(file, tensors, header | {"config": header["config"] | change})
+    with pytest.raises(WeightsError, match="no usable network config"):
+        load_weights(file)
+
+
+def test_a_file_without_a_config_is_refused(file):
+    tensors, header = content(file)
+    del header["config"]
+    rewrite(file, tensors, header)
+    with pytest.raises(WeightsError, match="config"):
+        load_weights(file)
+
+
+@pytest.mark.parametrize("keep", [0, 4, 8, 100, 0.5, -1])
+def test_truncated_files_are_refused(file, keep):
+    data = file.read_bytes()
+    file.write_bytes(data[: int(len(data) * keep) if isinstance(keep, float) else keep])
+    with pytest.raises(WeightsError, match=r"toy\.safetensors"):
+        load_weights(file)
+
+
+def test_every_flipped_byte_is_noticed(file):
+    data = file.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    start = 8 + length
+    for position in [*range(start, len(data), 997), len(data) - 1]:
+        file.write_bytes(data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1 :])
+        with pytest.raises(WeightsError, match="altered"):
+            load_weights(file)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'\\"temperature\\": 2.0', b'\\"temperature\\": 9.0'),
+        (b'\\"ridge\\": 0.001', b'\\"ridge\\": 0.009'),
+        (b'\\"kind\\": \\"weights\\"', b'\\"kind\\": \\"Weights\\"'),
+    ],
+)
+def test_an_altered_header_is_noticed(file, old, new):
+    data = file.read_bytes()
+    assert data.count(old) == 1
+    file.write_bytes(data.replace(old, new))
+    with pytest.raises(WeightsError, match="altered"):
+        load_weights(file)
+
+
+def test_swapped_names_are_noticed(file):
+    tensors, header = content(file)
+    one, two = "head.blocks.0.residual.scale", "head.blocks.0.dense.residual.scale"
+    tensors[one], tensors[two] = tensors[two].clone(), tensors[one].clone()
+    save_file(tensors, file, metadata={"graphbam": json.dumps(header)})
+    with pytest.raises(WeightsError, match="altered"):
+        load_weights(file)
+
+
+@pytest.mark.parametrize("version", [2, 99, "2", None])
+def test_newer_formats_are_refused(file, version):
+    tensors, header = content(file)
+    save_file(tensors, file, metadata={"graphbam": json.dumps(header | {"format": version})})
+    with pytest.raises(WeightsError, match="newer graphbam"):
+        load_weights(file)
+
+
+@pytest.mark.parametrize("metadata", [None, {"other": "1"}, {"graphbam": "{"}, {"graphbam": "[]"}, {"graphbam": "3"}])
+def test_other_safetensors_files_are_refused(tmp_path, metadata):
+    save_file({"a": torch.zeros(2)}, tmp_path / "x.safetensors", metadata=metadata)
+    with pytest.raises(WeightsError, match=r"x\.safetensors"):
+        load_weights(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("data", [b"", b"name,age\nAda,36\n", b"\xff" * 100, b"PK\x03\x04" + b"\x00" * 50])
+def test_other_files_are_refused(tmp_path, data):
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(data)
+    with pytest.raises(WeightsError, match="cannot be read as safetensors"):
+        load_weights(path)
+
+
+class Bomb:
+    def __init__(self, target):
+        self.target = target
+
+    def __reduce__(self):
+        return Path.write_text, (self.target, "boom")
+
+
+@pytest.mark.parametrize("pack", [lambda bomb, path: path.write_bytes(pickle.dumps(bomb)), torch.save])
+def test_a_hostile_pickle_is_refused_and_does_not_run(tmp_path, pack):
+    target, path = tmp_path / "ran", tmp_path / "x.safetensors"
+    pack(Bomb(target), path)
+    with pytest.raises(WeightsError, match="cannot be read as safetensors"):
+        load_weights(path)
+    assert not target.exists()
+    pickle.loads(pickle.dumps(Bomb(target)))
+    assert target.exists()  # the bomb was live
+
+
+def test_unknown_names_list_what_there_is(monkeypatch, file):
+    monkeypatch.setattr(weights, "_shipped", lambda: file.parent)
+    with pytest.raises(WeightsError, match=r"no weights named 'edgse' and no such file; shipped weights: toy"):
+        load_weights("edgse")
+    assert weights.list_weights() == ["toy"]
+    assert load_weights("toy").name == "toy"
+
+
+def test_no_shipped_weights_is_said_too(monkeypatch, tmp_path):
+    for folder in (tmp_path, tmp_path / "missing"):
+        monkeypatch.setattr(weights, "_shipped", lambda folder=folder: folder)
+        assert weights.list_weights() == []
+        with pytest.raises(WeightsError, match="shipped weights: none"):
+            load_weights("edges")
+
+
+def test_folders_are_not_weights(tmp_path):
+    with pytest.raises(WeightsError, match="no such file"):
+        load_weights(tmp_path)
+
+
+def test_a_failed_write_keeps_the_previous_file(monkeypatch, net, file):
+    before = file.read_bytes()
+
+    def no_space(tensors, name, **_):
+        Path(name).write_bytes(b"half a fi")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(weights, "save_file", no_space)
+    with pytest.raises(OSError, match="No space"):
+        save_weights(file, net, {})
+    assert file.read_bytes() == before
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+def test_read_tensors_returns_what_write_tensors_was_given(tmp_path):
+    tensors = {"b": torch.arange(6).view(2, 3), "a": torch.tensor(1.5), "empty": torch.zeros(0, 3)}
+    header = {"nested": {"0.5": [1, None, True]}, "text": "ü"}
+    write_tensors(tmp_path / "t.safetensors", tensors, header)
+    found, found_header = read_tensors(tmp_path / "t.safetensors")
+    assert found.keys() == tensors.keys()
+    assert all(torch.equal(found[name], tensors[name]) for name in tensors)
+    assert {name: found_header[name] for name in header} == header
+
+
+# ── probabilities ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_probabilities_sum_to_one_and_follow_the_calibration(file):
+    loaded = load_weights(file)
+    x = torch.randn(3, 9, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    p = loaded.probabilities(x)
+    assert p.shape == (3, 4, 4, 3)
+    assert_close(p.sum(-1), torch.ones(3, 4, 4, dtype=torch.float64), rtol=0, atol=1e-12)
+    with torch.no_grad():
+        assert_close(p, (loaded.network(x.float()).double() / 2).softmax(-1), rtol=1e-6, atol=1e-6)
+    assert not p.requires_grad
+
+
+def test_calibration_shifts_and_cools():
+    logits = torch.tensor([[1.0, 2.0, 3.0]], dtype=torch.float64)
+    assert_close(calibrate(logits, {}), logits.softmax(-1))
+    assert_close(calibrate(logits, {"calibration": None}), logits.softmax(-1))
+    header = {"calibration": {"temperature": 4.0, "offsets": [0.5, 0.0, -1.0]}}
+    assert_close(calibrate(logits, header), torch.tensor([[0.75, 0.5, -0.25]], dtype=torch.float64).softmax(-1))
+
+
+@pytest.mark.parametrize(
+    ("cells", "rows", "sizes"), [(72, 60_000, [2, 2, 1]), (1, 60_000, [1] * 5), (10**6, 30, [3, 2])]
+)
+def test_chunks_do_not_change_the_answer(monkeypatch, file, cells, rows, sizes):
+    loaded = load_weights(file)
+    x = torch.randn(5, 9, 4, generator=torch.Generator().manual_seed(1))
+    whole, seen = loaded.probabilities(x), []
+    loaded.network.register_forward_pre_hook(lambda _, args: seen.append(len(args[0])))
+    monkeypatch.setattr(weights, "CELLS_A_CHUNK", cells)
+    monkeypatch.setattr(weights, "ROWS_A_CHUNK", rows)
+    assert_close(loaded.probabilities(x), whole)
+    assert seen == sizes
+
+
+def test_the_header_holds_the_config(net, file):
+    assert EdgeNet(type(net.config).from_dict(content(file)[1]["config"])).config == net.config
+    assert content(file)[1]["config"] == dataclasses.asdict(net.config)
