@@ -71,6 +71,9 @@ class TrainConfig:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it must be above zero")
         if not self.variables or min(self.variables) < 2 or not self.samples or min(self.samples) < 2:
             raise ConfigError("variables and samples must hold at least one size each, all at least 2")
+        if self.cells_per_step < self.variables[0] * self.samples[0]:
+            smallest = f"{self.samples[0]} × {self.variables[0]}"
+            raise ConfigError(f"cells_per_step={self.cells_per_step} holds no table, not even the smallest, {smallest}")
         for name in ("ema_decay", "decay_share", "final_rate", "curriculum_start"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it is a share between 0 and 1")

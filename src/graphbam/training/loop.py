@@ -49,7 +49,9 @@ class Budget:
 
     def spent(self, step: int, seconds: float, first_step: int) -> float:
         """Share of the budget used, the larger of steps and time."""
-        by_steps = (step - first_step) / max(self.steps - first_step, 1) if self.steps is not None else 0.0
+        if self.steps is not None and step >= self.steps:
+            return 1.0
+        by_steps = (step - first_step) / (self.steps - first_step) if self.steps is not None else 0.0
         by_time = seconds / max(self.minutes * 60, 1e-9) if self.minutes is not None else 0.0
         return max(by_steps, by_time)
 
@@ -271,6 +273,7 @@ def _processes(device: str) -> Iterator[tuple[int, torch.device]]:
     dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
     try:
         yield dist.get_rank(), place
+        dist.barrier()  # whoever leaves while the first process still writes is aborted now and then
     finally:
         dist.destroy_process_group()
 
