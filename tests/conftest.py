@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from graphbam.network import DESIGNS, EdgeNet
+from graphbam.simulation.config import SimulationConfig
+from graphbam.training import TrainConfig
 
 torch.set_num_threads(1)  # toy sizes: threads would only wait for each other, and for the other test process
 
@@ -62,5 +64,31 @@ def tiny_net(tiny_config):
                 noise = torch.rand(parameter.shape, generator=rng, dtype=torch.float64) * 2 - 1
                 parameter.copy_(spread * noise)
         return net
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny_training(tiny_config):
+    """A training run that takes milliseconds a step: toy network, toy tables, linear worlds."""
+
+    def make(**changes):
+        settings = {
+            "network": tiny_config(),
+            "simulation": SimulationConfig.preset("paper").narrow(mechanism="linear"),
+            "variables": (3, 4, 6),
+            "samples": (8, 12, 20),
+            "stagger": 1,
+            "cells_per_step": 300,
+            "max_tables": 6,
+            "curriculum_start": 0.5,
+            "curriculum_steps": 12,
+            "burst": 2,
+            "window": 2,
+            "warmup_steps": 3,
+            "learning_rate": 3e-3,
+            "ema_decay": 0.9,
+        }
+        return TrainConfig(**(settings | changes))
 
     return make

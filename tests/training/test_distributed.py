@@ -1,0 +1,141 @@
+"""Two gloo processes under torchrun: their gradients are those of one process with the joined batch."""
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch.testing import assert_close
+
+from graphbam.training.loop import new_network
+from graphbam.training.loss import edge_loss
+from graphbam.training.schedule import learning_rate
+from graphbam.training.step import Stepper
+from graphbam.training.stream import Batch, Stream
+from graphbam.weights import load_weights, read_tensors
+
+CPU = torch.device("cpu")
+STEPS = 4
+
+GRADIENTS = """
+import json, os, sys
+import torch
+import torch.distributed as dist
+from safetensors.torch import load_file, save_file
+from graphbam.network import EdgeNet
+from graphbam.training import TrainConfig
+from graphbam.training.loss import edge_loss
+
+folder, rank = sys.argv[1], int(os.environ["RANK"])
+config = TrainConfig.from_dict(json.load(open(folder + "/config.json")))
+dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+network = EdgeNet(config.network).double()
+network.load_state_dict(load_file(folder + "/network.safetensors"))
+data = load_file(folder + f"/half{rank}.safetensors")
+parallel = torch.nn.parallel.DistributedDataParallel(network)
+edge_loss(parallel(data["x"]), data["classes"]).total().backward()
+save_file({name: p.grad for name, p in network.named_parameters()}, folder + f"/gradients{rank}.safetensors")
+dist.barrier()
+os._exit(0)
+"""
+
+TRAIN = """
+import json, sys
+from graphbam.training import Budget, TrainConfig, train
+
+if __name__ == "__main__":
+    config = TrainConfig.from_dict(json.load(open(sys.argv[1] + "/config.json")))
+    train(config, sys.argv[1] + "/run", budget=Budget(steps=int(sys.argv[2]), report_seconds=0.0), device="cpu")
+"""
+
+
+def wait(*processes):
+    """All of them end well within a minute; none is left behind, nor any child of theirs."""
+    try:
+        assert [process.wait(60) for process in processes] == [0] * len(processes)
+    finally:
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def start(*command, **variables):
+    environment = os.environ | {"OMP_NUM_THREADS": "1"} | variables
+    return subprocess.Popen([sys.executable, *map(str, command)], env=environment, start_new_session=True)
+
+
+@pytest.fixture(scope="module")
+def problem(tiny_net, tiny_training):
+    rng = torch.Generator().manual_seed(0)
+    classes = torch.randint(0, 3, (6, 4, 4), generator=rng).triu(1)
+    x = torch.randn(6, 9, 4, generator=rng, dtype=torch.float64)
+    return tiny_training(), tiny_net(rng), Batch(x, classes + classes.mT)
+
+
+@pytest.fixture(scope="module")
+def folder(problem, tmp_path_factory):
+    """What two processes leave behind: gradients of half a batch each, and a run of four steps."""
+    config, network, batch = problem
+    folder = tmp_path_factory.mktemp("distributed")
+    save_file(network.state_dict(), folder / "network.safetensors")
+    for rank, (x, classes) in enumerate(zip(batch.x_bmd.chunk(2), batch.classes_bdd.chunk(2), strict=True)):
+        save_file({"x": x.contiguous(), "classes": classes.contiguous()}, folder / f"half{rank}.safetensors")
+    (folder / "config.json").write_text(json.dumps(config.to_dict()))
+    (folder / "gradients.py").write_text(GRADIENTS)
+    (folder / "train.py").write_text(TRAIN)
+    wait(*(start(folder / "gradients.py", folder, RANK=str(rank)) for rank in (0, 1)))
+    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2")
+    wait(start(*torchrun, folder / "train.py", folder, STEPS))
+    return folder
+
+
+def test_gradients_equal_those_of_the_joined_batch(problem, folder):
+    _, network, batch = problem
+    loss = edge_loss(network(batch.x_bmd), batch.classes_bdd).total()
+    expected = dict(
+        zip(dict(network.named_parameters()), torch.autograd.grad(loss, list(network.parameters())), strict=True)
+    )
+    for rank in (0, 1):
+        found = load_file(folder / f"gradients{rank}.safetensors")
+        assert found.keys() == expected.keys()
+        for name, gradient in expected.items():
+            assert_close(found[name], gradient, rtol=1e-10, atol=1e-10)
+    assert max(gradient.abs().max() for gradient in expected.values()) > 1e-2
+
+
+def test_two_processes_write_one_run(problem, folder):
+    config, _, _ = problem
+    names = sorted(path.name for path in (folder / "run").iterdir())
+    assert names == ["checkpoint.safetensors", "log.jsonl", "weights.safetensors"]
+    lines = [json.loads(line) for line in (folder / "run" / "log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [1, 2, 3, 4]
+    shapes = [batch.shape for batch in itertools.islice(Stream(config, CPU), STEPS)]
+    assert lines[-1]["tables"] == 2 * sum(shape.n_tables for shape in shapes)
+    assert load_weights(folder / "run" / "weights.safetensors").network.config == config.network
+
+
+def test_two_processes_learn_what_one_learns_from_both(problem, folder):
+    """One process on the tables of both ranks sees the same gradient norms and ends at the same weights."""
+    config, _, _ = problem
+    stepper = Stepper(
+        new_network(config, CPU),
+        weight_decay=config.weight_decay,
+        clip_norm=config.clip_norm,
+        ema_decay=config.ema_decay,
+        capture=False,
+    )
+    lines = [json.loads(line) for line in (folder / "run" / "log.jsonl").read_text().splitlines()]
+    ranks = zip(*(Stream(config, CPU, rank=rank) for rank in (0, 1)), strict=True)
+    for step, (line, pair) in enumerate(zip(lines, ranks, strict=False)):
+        joined = Batch(*(torch.cat(parts) for parts in zip(*pair, strict=True)))
+        stepper.step(joined, learning_rate(config, step, 0.0, decay=False))
+        assert stepper.statistics()["gradient_norm"] == pytest.approx(line["gradient_norm"], rel=1e-3, abs=2e-5)
+    tensors, _ = read_tensors(folder / "run" / "checkpoint.safetensors")
+    for (name, _), parameter in zip(stepper.network.named_parameters(), stepper.parameters, strict=True):
+        assert_close(parameter.detach(), tensors[f"weight.{name}"], rtol=1e-3, atol=3e-4)

@@ -1,0 +1,349 @@
+"""Whole runs in toy size: they learn, they can be cut anywhere, and they say what they did."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from graphbam import weights
+from graphbam.errors import ConfigError, WeightsError
+from graphbam.training import Budget, TrainConfig, train
+from graphbam.training.checkpoint import Progress
+from graphbam.training.loop import choose_device, new_network
+from graphbam.training.schedule import learning_rate
+from graphbam.weights import load_weights, read_tensors, save_weights
+
+
+def run(config, out, steps, *, report_seconds=0.0, **options):
+    budget = Budget(steps=steps, report_seconds=report_seconds, save_seconds=1e9)
+    return train(config, out, budget=budget, device="cpu", **options)
+
+
+def log_of(folder):
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+# ── cutting and continuing ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_in_two_parts_equals_one_in_one(tiny_training, tmp_path):
+    config = tiny_training()
+    run(config, tmp_path / "whole", 20)
+    run(config, tmp_path / "parts", 11)
+    run(config, tmp_path / "parts", 20, resume=True)
+    whole, parts = (log_of(tmp_path / name) for name in ("whole", "parts"))
+    for name in ("step", "tables", "loss", "classes", "edges", "penalty", "gradient_norm", "rate", "skipped"):
+        assert [line[name] for line in whole] == [line[name] for line in parts]
+    assert len(whole) == 20
+    one, two = (read_tensors(tmp_path / name / "checkpoint.safetensors")[0] for name in ("whole", "parts"))
+    assert one.keys() == two.keys()
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    one, two = (load_weights(tmp_path / name / "weights.safetensors").network for name in ("whole", "parts"))
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+
+
+def test_reports_do_not_change_what_is_learnt(tiny_training, tmp_path):
+    often = run(tiny_training(), tmp_path / "often", 6)
+    never = run(tiny_training(), tmp_path / "never", 6, report_seconds=1e9)
+    one, two = (load_weights(path).network.state_dict() for path in (often, never))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert len(log_of(tmp_path / "never")) == 1
+
+
+@pytest.mark.parametrize("steps", [4, 2])
+def test_continuing_a_finished_run_does_nothing(tiny_training, tmp_path, steps):
+    config = tiny_training()
+    path = run(config, tmp_path, 4)
+    before = load_weights(path)
+    run(config, tmp_path, steps, resume=True)
+    after = load_weights(path)
+    assert after.header["progress"]["step"] == 4
+    assert after.header["progress"]["tables"] == before.header["progress"]["tables"]
+    assert torch.equal(before.network.embedding.mix.weight, after.network.embedding.mix.weight)
+
+
+def test_a_run_is_not_overwritten(tiny_training, tmp_path):
+    config = tiny_training()
+    run(config, tmp_path, 2)
+    before = (tmp_path / "checkpoint.safetensors").read_bytes()
+    with pytest.raises(WeightsError, match=r"checkpoint\.safetensors exists; continue it with --resume"):
+        run(config, tmp_path, 4)
+    assert (tmp_path / "checkpoint.safetensors").read_bytes() == before
+
+
+def test_resuming_another_config_is_refused(tiny_training, tmp_path):
+    run(tiny_training(), tmp_path, 1)
+    with pytest.raises(WeightsError, match=r"clip_norm is 1\.0 in the file, 0\.5 here"):
+        run(tiny_training(clip_norm=0.5), tmp_path, 4, resume=True)
+
+
+def test_resuming_from_weights_is_refused(tiny_training, tmp_path):
+    path = run(tiny_training(), tmp_path / "a", 1)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "checkpoint.safetensors").write_bytes(path.read_bytes())
+    with pytest.raises(WeightsError, match="holds weights, not a checkpoint"):
+        run(tiny_training(), tmp_path / "b", 2, resume=True)
+
+
+def test_resuming_nothing_is_refused(tiny_training, tmp_path):
+    with pytest.raises(WeightsError, match=r"checkpoint\.safetensors"):
+        run(tiny_training(), tmp_path, 2, resume=True)
+
+
+SCRIPT = """
+import sys
+from graphbam.training import Budget, TrainConfig, train
+import json
+
+if __name__ == "__main__":
+    config = TrainConfig.from_dict(json.load(open(sys.argv[1])))
+    train(config, sys.argv[2], budget=Budget(minutes=2, report_seconds=0.0, save_seconds=1e9), device="cpu")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_the_run_goes_on_later(tiny_training, tmp_path, number):
+    config, out = tiny_training(), tmp_path / "run"
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "config.json").write_text(json.dumps(config.to_dict()))
+    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "config.json"), str(out)]
+    process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    try:
+        deadline = time.monotonic() + 60
+        while not (out / "log.jsonl").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not (out / "checkpoint.safetensors").exists()
+        process.send_signal(number)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+    step = log_of(out)[-1]["step"]
+    run(config, out, step + 2, resume=True)
+    assert [line["step"] for line in log_of(out)][-3:] == [step, step + 1, step + 2]
+
+
+def test_the_handlers_of_the_caller_come_back(tiny_training, tmp_path):
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    run(tiny_training(), tmp_path, 1)
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
+
+
+def test_out_of_disk_at_the_end_keeps_the_previous_checkpoint(monkeypatch, tiny_training, tmp_path):
+    config = tiny_training()
+    run(config, tmp_path, 2)
+    before = (tmp_path / "checkpoint.safetensors").read_bytes()
+
+    def no_space(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(weights, "save_file", no_space)
+    with pytest.raises(OSError, match="No space"):
+        run(config, tmp_path, 4, resume=True)
+    monkeypatch.undo()
+    assert (tmp_path / "checkpoint.safetensors").read_bytes() == before
+    assert not list(tmp_path.glob(".*.part"))
+    run(config, tmp_path, 4, resume=True)
+
+
+def test_checkpoints_come_by_time(tiny_training, tmp_path):
+    seen = []
+
+    def look(line):
+        path = tmp_path / "checkpoint.safetensors"
+        if path.exists():
+            seen.append((line["step"], read_tensors(path)[1]["progress"]["step"]))
+
+    budget = Budget(steps=4, report_seconds=0.0, save_seconds=0.0)
+    train(tiny_training(), tmp_path, budget=budget, device="cpu", report=look)
+    assert seen[0] == (2, 1)  # at the second report the save after the first step is there
+
+
+# ── what a run leaves behind ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_log_is_one_object_a_line(tiny_training, tmp_path):
+    reported = []
+    run(tiny_training(), tmp_path, 5, report=reported.append)
+    lines = log_of(tmp_path)
+    assert lines == reported
+    assert [line["step"] for line in lines] == [1, 2, 3, 4, 5]
+    for line in lines:
+        assert line["loss"] == pytest.approx(line["classes"] + line["edges"] + line["penalty"], abs=2e-5)
+        assert line["tables_per_second"] > 0
+        assert line["share_of_floor"] >= 0
+    assert [line["tables"] for line in lines] == sorted(line["tables"] for line in lines)
+
+
+def test_the_weights_file_tells_its_story(tiny_training, tmp_path):
+    config = tiny_training()
+    loaded = load_weights(run(config, tmp_path, 5))
+    header = loaded.header
+    assert loaded.network.config == config.network
+    assert header["kind"] == "weights"
+    assert header["progress"]["step"] == 5
+    assert TrainConfig.from_dict(header["train"] | {"network": header["config"]}) == config
+    assert [entry["step"] for entry in header["progress"]["history"]] == [1, 2, 3, 4, 5]
+
+
+def test_the_weights_are_the_average(tiny_training, tmp_path):
+    path = run(tiny_training(), tmp_path, 5)
+    tensors, _ = read_tensors(tmp_path / "checkpoint.safetensors")
+    state = load_weights(path).network.state_dict()
+    assert all(torch.equal(state[name], tensors[f"average.{name}"]) for name in state)
+    assert not all(torch.equal(state[name], tensors[f"weight.{name}"]) for name in state)
+
+
+def test_only_three_files_are_left(tiny_training, tmp_path):
+    run(tiny_training(), tmp_path, 2)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"checkpoint.safetensors", "weights.safetensors", "log.jsonl"}
+
+
+def test_poisoned_batches_are_counted_and_survived(monkeypatch, tiny_training, tmp_path):
+    from graphbam.training import loop
+
+    class Poisoned(loop.Stream):
+        def __iter__(self):
+            for k, batch in enumerate(super().__iter__()):
+                yield batch._replace(x_bmd=batch.x_bmd * float("nan")) if k in (1, 3) else batch
+
+    monkeypatch.setattr(loop, "Stream", Poisoned)
+    path = run(tiny_training(), tmp_path, 6)
+    assert [line["skipped"] for line in log_of(tmp_path)] == [0, 1, 1, 2, 2, 2]
+    assert load_weights(path).header["progress"]["skipped"] == 2
+    assert all(torch.isfinite(p).all() for p in load_weights(path).network.parameters())
+
+
+# ── beginning ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_initial_weights_depend_on_the_seed_alone(tiny_training):
+    cpu = torch.device("cpu")
+    torch.manual_seed(1)
+    one = new_network(tiny_training(), cpu).state_dict()
+    state = torch.random.get_rng_state()
+    two = new_network(tiny_training(), cpu).state_dict()
+    assert torch.equal(torch.random.get_rng_state(), state)
+    other = new_network(tiny_training(seed=1), cpu).state_dict()
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert not all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_run_starts_from_given_weights(tiny_training, tiny_net, tmp_path):
+    net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32)
+    save_weights(tmp_path / "start.safetensors", net, {})
+    path = run(tiny_training(learning_rate=1e-12), tmp_path / "run", 2, start=str(tmp_path / "start.safetensors"))
+    state, tensors = net.state_dict(), read_tensors(tmp_path / "run" / "checkpoint.safetensors")[0]
+    found = load_weights(path).network.state_dict()
+    for name, value in state.items():
+        assert torch.allclose(tensors[f"weight.{name}"], value, atol=1e-6)
+        assert torch.allclose(found[name], value, atol=1e-6)
+
+
+def test_starting_weights_of_another_design_are_refused(tiny_training, tiny_net, tmp_path):
+    net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32, bilinear_layers=1)
+    save_weights(tmp_path / "start.safetensors", net, {})
+    with pytest.raises(WeightsError, match="another network design"):
+        run(tiny_training(), tmp_path / "run", 2, start=str(tmp_path / "start.safetensors"))
+
+
+def test_devices():
+    assert choose_device("cpu") == torch.device("cpu")
+    if not torch.cuda.is_available():
+        assert choose_device("auto") == torch.device("cpu")
+        with pytest.raises(ConfigError, match="sees no GPU"):
+            choose_device("cuda:1")
+
+
+# ── schedule and budget ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_rate_warms_up_stays_and_comes_down_on_request(tiny_training):
+    config = tiny_training(learning_rate=2.0, warmup_steps=4, decay_share=0.5, final_rate=0.1)
+    assert [learning_rate(config, step, 0.0, decay=False) for step in range(6)] == [0.5, 1.0, 1.5, 2.0, 2.0, 2.0]
+    assert learning_rate(config, 10**6, 1.0, decay=False) == 2.0
+    down = [learning_rate(config, 99, progress, decay=True) for progress in (0.0, 0.5, 0.75, 1.0, 1.3)]
+    assert down == pytest.approx([2.0, 2.0, 1.1, 0.2, 0.2])
+    assert learning_rate(tiny_training(decay_share=0.0), 99, 1.0, decay=True) == 3e-3
+
+
+def test_the_rate_reaches_the_optimizer(tiny_training, tmp_path):
+    budget = Budget(steps=8, decay=True, report_seconds=0.0)
+    train(tiny_training(decay_share=0.5, final_rate=0.0), tmp_path, budget=budget, device="cpu")
+    rates = [line["rate"] for line in log_of(tmp_path)]
+    assert rates == pytest.approx([1e-3, 2e-3, 3e-3, 3e-3, 3e-3, 2.25e-3, 1.5e-3, 0.75e-3])
+
+
+def test_the_budget_counts_steps_over_continuations_and_minutes_from_now():
+    assert Budget(steps=10).spent(4, 0.0, 0) == 0.4
+    assert Budget(steps=10).spent(7, 0.0, 4) == 0.5
+    assert Budget(steps=10).spent(10, 0.0, 10) >= 1
+    assert Budget(steps=3).spent(10, 0.0, 10) >= 1
+    assert Budget(steps=0).spent(0, 0.0, 0) >= 1
+    assert Budget(minutes=2).spent(10**6, 60.0, 0) == 0.5
+    assert Budget(steps=10, minutes=1).spent(4, 54.0, 0) == pytest.approx(0.9)
+    with pytest.raises(ConfigError, match="needs an end"):
+        Budget()
+
+
+def test_time_ends_a_run(tiny_training, tmp_path):
+    began = time.monotonic()
+    train(tiny_training(), tmp_path, budget=Budget(minutes=0.5 / 60), device="cpu")
+    assert 0.4 < time.monotonic() - began < 10
+    assert log_of(tmp_path)[-1]["step"] > 2
+
+
+def test_seconds_add_up_over_continuations(tiny_training, tmp_path):
+    run(tiny_training(), tmp_path, 4)
+    first = Progress(**read_tensors(tmp_path / "checkpoint.safetensors")[1]["progress"])
+    run(tiny_training(), tmp_path, 8, resume=True)
+    second = Progress(**read_tensors(tmp_path / "checkpoint.safetensors")[1]["progress"])
+    assert second.seconds > first.seconds > 0
+    assert second.tables > first.tables
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"learning_rate": 0.0},
+        {"burst": 0},
+        {"ema_decay": 1.5},
+        {"variables": ()},
+        {"samples": (1, 8)},
+        {"clip_norm": -1.0},
+    ],
+)
+def test_impossible_training_configs_are_refused(tiny_training, change):
+    with pytest.raises(ConfigError, match=next(iter(change))):
+        tiny_training(**change)
+
+
+def test_unknown_training_fields_are_refused(tiny_training):
+    with pytest.raises(ConfigError, match="unknown fields momentum"):
+        TrainConfig.from_dict(tiny_training().to_dict() | {"momentum": 0.9})
+
+
+# ── learning ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_learns(tiny_training, tiny_config, tmp_path):
+    """Sixty steps on strong linear links between few variables: well below what knowing only the base rates gives."""
+    simulation = tiny_training().simulation.narrow(degree=1.0, noise_share=(0.1, 0.2))
+    config = tiny_training(
+        network=tiny_config(channels=16, heads=2, spd_channels=8, spd_heads=2, pair_channels=16, product_channels=4),
+        simulation=simulation,
+        variables=(4,),
+        samples=(60,),
+        cells_per_step=7680,
+        max_tables=32,
+        learning_rate=1e-2,
+    )
+    run(config, tmp_path, 60)
+    losses = [line["loss"] for line in log_of(tmp_path)]
+    assert sum(losses[-10:]) < 0.6 * sum(losses[:10])

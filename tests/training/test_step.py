@@ -1,0 +1,137 @@
+"""One step against the same step written with plain PyTorch, and what happens when the gradient is not a number."""
+
+import copy
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from graphbam.training.loss import edge_loss
+from graphbam.training.step import Stepper
+from graphbam.training.stream import Batch
+
+
+def batches(rng, n, b=3, m=9, d=4):
+    found = []
+    for _ in range(n):
+        classes = torch.randint(0, 3, (b, d, d), generator=rng).triu(1)
+        found.append(Batch(torch.randn(b, m, d, generator=rng), classes + classes.mT))
+    return found
+
+
+@pytest.fixture
+def network(tiny_net, rng):
+    return tiny_net(rng, dtype=torch.float32)
+
+
+def make_stepper(network, **changes):
+    settings = {"weight_decay": 0.1, "clip_norm": 0.5, "ema_decay": 0.9, "capture": False}
+    return Stepper(network, **(settings | changes))
+
+
+def state_of(stepper):
+    moments = [copy.deepcopy(stepper.optimizer.state[p]) for p in stepper.parameters]
+    return [p.detach().clone() for p in stepper.parameters], moments
+
+
+def test_steps_equal_plain_pytorch(rng, network):
+    stepper, twin = make_stepper(copy.deepcopy(network).double(), clip_norm=0.05), network.double()
+    matrices = [p for p in twin.parameters() if p.ndim >= 2]
+    vectors = [p for p in twin.parameters() if p.ndim < 2]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
+    plain = torch.optim.AdamW(groups, betas=(0.9, 0.98), foreach=False, fused=False)
+    average = [p.detach().clone() for p in twin.parameters()]
+    for batch, rate in zip(batches(rng, 3), (1e-3, 3e-3, 2e-3), strict=True):
+        batch = Batch(batch.x_bmd.double(), batch.classes_bdd)
+        stepper.step(batch, rate)
+        loss = edge_loss(twin(batch.x_bmd), batch.classes_bdd).total()
+        gradients = torch.autograd.grad(loss * (4 / 20) ** 0.5, list(twin.parameters()))
+        norm = sum(g.square().sum() for g in gradients).sqrt()
+        assert norm > 0.05  # so that clipping acts
+        for p, g in zip(twin.parameters(), gradients, strict=True):
+            p.grad = g * (0.05 / norm)
+        for group in plain.param_groups:
+            group["lr"] = rate
+        plain.step()
+        average = [0.9 * a + 0.1 * p.detach() for a, p in zip(average, twin.parameters(), strict=True)]
+    for found, expected in zip(stepper.network.parameters(), twin.parameters(), strict=True):
+        assert_close(found, expected, rtol=1e-4, atol=1e-6)
+    for found, expected in zip(stepper.average, average, strict=True):
+        assert_close(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_small_gradients_are_not_clipped(rng, network):
+    stepper = make_stepper(network, clip_norm=1e6)
+    (batch,) = batches(rng, 1)
+    loss = edge_loss(network(batch.x_bmd), batch.classes_bdd).total() * (4 / 20) ** 0.5
+    gradients = torch.autograd.grad(loss, stepper.parameters)
+    stepper.step(batch, 1e-3)
+    for p, gradient in zip(stepper.parameters, gradients, strict=True):
+        assert_close(stepper.optimizer.state[p]["exp_avg"], 0.1 * gradient, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("poison", [float("nan"), float("inf")])
+def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(rng, network, poison):
+    stepper = make_stepper(network)
+    good, bad, last = batches(rng, 3)
+    stepper.step(good, 1e-3)
+    weights, moments = state_of(stepper)
+    bad.x_bmd[0, 0, 0] = poison
+    stepper.step(bad, 1e-3)
+    weights_after, moments_after = state_of(stepper)
+    assert all(torch.equal(a, b) for a, b in zip(weights, weights_after, strict=True))
+    for before, after in zip(moments, moments_after, strict=True):
+        assert before.keys() == after.keys() >= {"step", "exp_avg", "exp_avg_sq"}
+        assert all(torch.equal(before[key], after[key]) for key in before)
+    statistics = stepper.statistics()
+    assert (statistics["skipped"], statistics["steps"]) == (1, 2)
+    assert all(torch.isfinite(torch.tensor(value)) for value in statistics.values())
+    stepper.step(last, 1e-3)
+    assert not torch.equal(stepper.parameters[0], weights_after[0])
+    assert all(torch.isfinite(average).all() for average in stepper.average)
+
+
+def test_skipped_steps_leave_no_trace_in_what_follows(rng, tiny_net):
+    """With and without a poisoned step in between, the weights end the same to the last bit."""
+    first, bad, second = batches(rng, 3)
+    bad.x_bmd.fill_(float("nan"))
+    ends = []
+    for sequence in ([first, second], [first, bad, second]):
+        stepper = make_stepper(tiny_net(torch.Generator().manual_seed(3), dtype=torch.float32))
+        for batch in sequence:
+            stepper.step(batch, 1e-3)
+        ends.append(stepper.parameters)
+    assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True))
+
+
+def test_statistics_are_means_since_the_last_call(rng, network):
+    stepper = make_stepper(network)
+    expected = []
+    for batch in batches(rng, 3):
+        with torch.no_grad():
+            loss = edge_loss(network(batch.x_bmd), batch.classes_bdd)
+        expected.append([loss.total(), *loss])
+        stepper.step(batch, 1e-3)
+    found = stepper.statistics()
+    means = torch.tensor(expected).mean(0).tolist()
+    assert [found[name] for name in ("loss", "classes", "edges", "penalty")] == pytest.approx(means, rel=1e-4)
+    assert found["gradient_norm"] > 0
+    assert stepper.statistics()["steps"] == 0
+
+
+def test_frozen_parameters_stay(rng, network):
+    network.embedding.requires_grad_(False)
+    before = network.embedding.mix.weight.clone()
+    stepper = make_stepper(network)
+    stepper.step(batches(rng, 1)[0], 1e-2)
+    assert torch.equal(network.embedding.mix.weight, before)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-2])
+def test_the_rate_is_obeyed(rng, network, rate):
+    stepper = make_stepper(network)
+    before = [p.detach().clone() for p in stepper.parameters]
+    stepper.step(batches(rng, 1)[0], rate)
+    moved = max((a - b).abs().max().item() for a, b in zip(before, stepper.parameters, strict=True))
+    assert moved <= 1.06 * rate  # one AdamW step moves a weight by the rate at most, decay aside
+    assert moved >= 0.9 * rate
