@@ -148,6 +148,27 @@ def test_changes_and_provenance_are_reported(frame, weights):
     assert result.provenance["weights"] == weights.name
 
 
+def test_a_sample_of_what_the_network_saw_is_kept(frame, weights):
+    frame["flat"] = 3.0
+    result = gb.infer(frame, weights=weights)
+    assert result.sample.shape == (120, 6)
+    assert not result.sample[:, 5].any()
+    np.testing.assert_allclose(result.sample[:, :5].std(axis=0), 1, atol=1e-3)
+    shuffled = gb.infer(frame.sample(frac=1, random_state=1)[list("cabed") + ["flat"]], weights=weights)
+    np.testing.assert_allclose(shuffled.sample[:, [1, 2, 0, 4, 3, 5]], result.sample, atol=1e-6)
+    many = gb.infer_many([frame, frame[::-1]], weights=weights, large="average", max_rows=50)
+    assert all(np.array_equal(one.sample, many[0].sample) for one in many)
+    assert "sample" not in result.to_dict()
+
+
+def test_settings_are_remembered(frame):
+    frame["mood"] = ["good", "bad"] * 60
+    levels = {"mood": ["bad", "good"]}
+    settings = gb.infer(frame, weights=PartialCorrelation(), encode=levels, drop="e", seed=3).provenance["settings"]
+    assert settings["encode"] == levels
+    assert (settings["drop"], settings["seed"], settings["missing"]) == (["e"], 3, "auto")
+
+
 # ── knowledge, stability, domain ──────────────────────────────────────────────────────────────────────────
 
 

@@ -68,7 +68,9 @@ class Result:
     source: str = ""
     """Where the table came from."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    """Weights, version, seed, rows read and used: what is needed to get the same answer again."""
+    """Weights, version, settings, rows read and used: what is needed to get the same answer again."""
+    sample: Matrix | None = None
+    """Up to 1,000 rows of the table as the network saw it, shape (rows, D), for pictures; not part of `to_dict`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "probabilities", tidy_probabilities(self.probabilities, len(self.names)))

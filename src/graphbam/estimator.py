@@ -38,6 +38,9 @@ Progress: TypeAlias = Callable[[float, str], None]
 CELLS_AT_ONCE = 4_000_000
 """Bootstraps and batches are cut so that no more table cells than this are held at a time."""
 
+SAMPLE_ROWS = 1000
+"""A result keeps so many rows for pictures. They are in content order, hence a draw that is random but repeatable."""
+
 STABLE_FROM = 0.5
 """A pair counts as found in a resample from this skeleton probability on."""
 
@@ -145,10 +148,11 @@ def infer(
     loaded = open_weights(weights, device)
     tell = progress or _be_silent
     tell(0.0, _announce(ready, config, loaded))
-    p_dd3 = run_network(loaded, ready.standardised()).mean(axis=0)
+    x_bmd = ready.standardised()
+    p_dd3 = run_network(loaded, x_bmd).mean(axis=0)
     share = _measure_stability(ready, config, loaded, tell) if config.stability else None
     tell(1.0, "done")
-    return _finish(ready, config, loaded, p_dd3, share)
+    return _finish(ready, config, loaded, x_bmd[0], p_dd3, share)
 
 
 def infer_many(
@@ -272,7 +276,7 @@ def run_network(loaded: Weights, x_bmd: Tensor) -> Matrix:
 
 
 def _finish(
-    ready: Prepared, config: InferenceConfig, loaded: Weights, p_ee3: Matrix, share_ee: Matrix | None
+    ready: Prepared, config: InferenceConfig, loaded: Weights, x_me: Tensor, p_ee3: Matrix, share_ee: Matrix | None
 ) -> Result:
     """Put the constant columns back, enforce knowledge, collect the report. E counts the varying columns."""
     n_variables, place = len(ready.names), np.ix_(ready.varying, ready.varying)
@@ -290,12 +294,26 @@ def _finish(
         probabilities=config.knowledge.apply(ready.names, p_dd3),
         changes=ready.changes,
         warnings=(*ready.warnings, *unlike, *_warn_about_knowledge(ready, config.knowledge)),
-        domain={"features": ready.features, "verdict": verdict, "unlike": unlike},
+        domain={
+            "features": ready.features,
+            "verdict": verdict,
+            "unlike": unlike,
+            "ranges": loaded.header.get("domain") or {},
+        },
         stability=share_dd,
         knowledge=config.knowledge or None,
         source=ready.source,
         provenance=_provenance(ready, config, loaded),
+        sample=_draw_sample(ready, x_me),
     )
+
+
+def _draw_sample(ready: Prepared, x_me: Tensor) -> Matrix:
+    """First rows of a standardised table, constant columns filled with zeros."""
+    x_rd = np.zeros((min(SAMPLE_ROWS, len(x_me)), len(ready.names)))
+    x_rd[:, ready.varying] = x_me[:SAMPLE_ROWS].numpy()
+    x_rd.setflags(write=False)
+    return x_rd
 
 
 def _warn_about_knowledge(ready: Prepared, knowledge: Knowledge) -> list[str]:
@@ -316,7 +334,19 @@ def _provenance(ready: Prepared, config: InferenceConfig, loaded: Weights) -> di
         "n_rows": ready.n_rows,
         "n_rows_used": sum(len(rows) for rows in ready.passes),
         "n_resamples": config.stability,
+        "settings": {
+            **dataclasses.asdict(config.preprocessing),
+            "encode": _spell_encode(config.encode),
+            "drop": list(config.drop),
+            "stability": config.stability,
+        },
     }
+
+
+def _spell_encode(encode: Encode) -> bool | dict[str, list[str]]:
+    if not isinstance(encode, Mapping):
+        return encode
+    return {name: [str(level) for level in levels] for name, levels in encode.items()}
 
 
 # ── stability ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -395,10 +425,10 @@ def _infer_batch(
     p_bdd3 = run_network(loaded, x_bmd)
     p_bdd3 = p_bdd3.reshape(len(ready), n_passes, *p_bdd3.shape[1:]).mean(axis=1)
     answers: dict[int, Result | Failure] = {}
-    for (k, one), p_dd3 in zip(ready.items(), p_bdd3, strict=True):
+    for (k, one), x_md, p_dd3 in zip(ready.items(), x_bmd[::n_passes], p_bdd3, strict=True):
         try:
             share = _measure_stability(one, config, loaded, _be_silent) if config.stability else None
-            answers[k] = _finish(one, config, loaded, p_dd3, share)
+            answers[k] = _finish(one, config, loaded, x_md, p_dd3, share)
         except GraphbamError as error:
             answers[k] = Failure(one.source, str(error))
     return answers
