@@ -149,6 +149,18 @@ def test_swapped_names_are_noticed(file):
         load_weights(file)
 
 
+@pytest.mark.parametrize(
+    "tensors", [{"a": torch.zeros(3, 2)}, {"b": torch.zeros(2, 3)}, {"a": torch.zeros(2, 3).int()}]
+)
+def test_the_same_bytes_under_another_name_shape_or_type_are_noticed(tmp_path, tensors):
+    path = tmp_path / "x.safetensors"
+    write_tensors(path, {"a": torch.zeros(2, 3)}, {})
+    _, header = content(path)
+    save_file(tensors, path, metadata={"graphbam": json.dumps(header)})
+    with pytest.raises(WeightsError, match="altered"):
+        read_tensors(path)
+
+
 @pytest.mark.parametrize("version", [2, 99, "2", None])
 def test_newer_formats_are_refused(file, version):
     tensors, header = content(file)
