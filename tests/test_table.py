@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from types import SimpleNamespace
 
 import numpy as np
@@ -78,17 +80,62 @@ def test_every_source_gives_the_same_table(make):
     assert not table.changes
 
 
-def test_real_polars():
-    polars = pytest.importorskip("polars")
-    frame = polars.DataFrame({"a": [1, None, 3], "b": [True, False, None], "c": ["x", "y", "x"]})
-    table = read_table(frame, encode=True)
-    expected = np.array([[1, 1, 0], [np.nan, 0, 1], [3, np.nan, 0]])
-    assert np.array_equal(table.x_md, expected, equal_nan=True)
+@pytest.fixture
+def polars():
+    return pytest.importorskip("polars")
 
 
-def test_real_anndata():
-    anndata_package = pytest.importorskip("anndata")
-    assert read_table(anndata_package.AnnData(X)).x_md.shape == X.shape
+def test_polars_frames_give_the_same_table(polars):
+    frame = polars.DataFrame({name: FRAME[name].tolist() for name in FRAME})
+    for form in (frame, frame.lazy(), frame.to_arrow(), frame.to_pandas()):
+        assert np.array_equal(read_table(form).x_md, X)
+        assert read_table(form).names == ("a", "b", "c")
+
+
+def test_polars_columns_are_coded_by_the_same_rules(polars):
+    columns = {
+        "integers": ([1, None, 3], [1, np.nan, 3]),
+        "small floats": (polars.Series([1.5, None, 3], dtype=polars.Float32), [1.5, np.nan, 3]),
+        "decimals": ([Decimal("1.25"), None, Decimal(3)], [1.25, np.nan, 3]),
+        "booleans": ([True, False, None], [1, 0, np.nan]),
+        "text": (["x", "y", "x"], [0, 1, 0]),
+        "categories": (polars.Series(["x", "y", None], dtype=polars.Categorical), [0, 1, np.nan]),
+        "levels": (polars.Series(["lo", "hi", None], dtype=polars.Enum(["lo", "mid", "hi"])), [0, 2, np.nan]),
+        "dates": ([date(2024, 1, 1), date(2024, 1, 3), None], [0, 2, np.nan]),
+        "times": ([datetime(2024, 1, 1), datetime(2024, 1, 1, 12), None], [0, 0.5, np.nan]),
+        "durations": ([timedelta(days=1), None, timedelta(days=3)], [0, np.nan, 2]),
+    }
+    table = read_table(polars.DataFrame({name: values for name, (values, _) in columns.items()}), encode=True)
+    for name, x_m in zip(table.names, table.x_md.T, strict=True):
+        assert np.array_equal(x_m, columns[name][1], equal_nan=True), name
+
+
+@pytest.mark.parametrize("cell", [[1, 2], {"x": 1, "y": 2}], ids=["list", "struct"])
+def test_nested_polars_columns_are_refused_by_name(polars, cell):
+    with pytest.raises(TableError, match="column 'deep'"):
+        read_table(polars.DataFrame({"deep": [cell, cell, cell], "b": [1, 2, 3]}))
+
+
+def test_polars_parquet_is_read(polars, tmp_path):
+    polars.DataFrame({name: FRAME[name].tolist() for name in FRAME}).write_parquet(tmp_path / "t.parquet")
+    assert np.array_equal(read_table(tmp_path / "t.parquet").x_md, X)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr_matrix", "csc_array"])
+def test_anndata_gives_the_same_table(form):
+    package, sparse_package = pytest.importorskip("anndata"), pytest.importorskip("scipy.sparse")
+    matrix = X if form == "dense" else getattr(sparse_package, form)(X)
+    cells = package.AnnData(matrix, var=pd.DataFrame(index=["a", "b", "c"]))
+    table = read_table(cells)
+    assert table.names == ("a", "b", "c")
+    assert np.array_equal(table.x_md, X)
+    assert np.array_equal(read_table(cells[3:, ["c", "a"]]).x_md, X[3:, [2, 0]])
+
+
+def test_anndata_without_a_matrix_is_refused():
+    package = pytest.importorskip("anndata")
+    with pytest.raises(TableError, match="holds no matrix"):
+        read_table(package.AnnData(obs=pd.DataFrame(index=["u", "v"])))
 
 
 def test_the_source_is_left_alone():

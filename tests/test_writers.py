@@ -98,10 +98,17 @@ def test_dot_survives(graph):
     assert edges == edges_of(graph)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:pydot")
 def test_dot_is_read_by_pydot(graph):
     pydot = pytest.importorskip("pydot")
     (parsed,) = pydot.graph_from_dot_data(to_dot(graph))
-    assert len(parsed.get_edges()) == len(edges_of(graph))
+    names, _ = read_dot(to_dot(graph))
+    is_directed = parsed.get_type() == "digraph"
+    edges = set()
+    for edge in parsed.get_edges():
+        mark = "->" if is_directed and edge.get("dir") != "none" else "--"
+        edges.add((names[edge.get_source()], mark, names[edge.get_destination()]))
+    assert edges == edges_of(graph)
 
 
 def test_results_are_written_with_their_probabilities(result, tmp_path):
@@ -177,34 +184,108 @@ def test_other_things_are_not_exported(tmp_path):
 # ── other packages ────────────────────────────────────────────────────────────────────────────────────────
 
 DAG = Graph(ODD, np.triu(MIXED))
+COLLIDER = Graph(["a", "b", "c", "d"], [[0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])  # a → c ← b, c → d
+CONFOUNDED = Graph(["t", "y", "z"], [[0, 1, 0], [0, 0, 0], [1, 1, 0]])  # z → t, z → y, t → y
+
+
+def read_causallearn(theirs):
+    """Edges of a GeneralGraph, by the endpoints that causal-learn itself reports."""
+    edges = set()
+    for edge in theirs.get_graph_edges():
+        marks = str(edge.get_endpoint1()), str(edge.get_endpoint2())
+        a, b = edge.get_node1().get_name(), edge.get_node2().get_name()
+        assert marks in {("TAIL", "ARROW"), ("TAIL", "TAIL")}
+        edges.add((a, "->" if marks[1] == "ARROW" else "--", b))
+    return edges
 
 
 def test_causallearn(graph):
     pytest.importorskip("causallearn")
     theirs = to_causallearn(graph)
     assert theirs.get_node_names() == ODD
+    assert read_causallearn(theirs) == edges_of(graph)
     arrow, tail = theirs.graph == 1, theirs.graph == -1  # entry [j, i] is the mark at j
     assert np.array_equal(arrow.T & tail, graph.adjacency & ~graph.adjacency.T.astype(bool))
     assert np.array_equal(tail & tail.T, graph.adjacency & graph.adjacency.T)
 
 
+@pytest.mark.parametrize("dag", [DAG, COLLIDER, CONFOUNDED])
+def test_causallearn_works_with_it(dag):
+    module = pytest.importorskip("causallearn.utils.DAG2CPDAG")
+    assert read_causallearn(module.dag2cpdag(to_causallearn(dag))) == edges_of(dag.to_cpdag())
+
+
+def unordered(edges):
+    return {(mark, frozenset((a, b)) if mark == "--" else (a, b)) for a, mark, b in edges}
+
+
+def read_pgmpy(theirs):
+    if type(theirs).__name__ == "DAG":
+        return {(a, "->", b) for a, b in theirs.edges}
+    directed = {(a, "->", b) for a, b in theirs.directed_edges}
+    return directed | {(a, "--", b) for a, b in theirs.undirected_edges}
+
+
 def test_pgmpy(graph):
-    pytest.importorskip("pgmpy")
+    base = pytest.importorskip("pgmpy.base")
     theirs = to_pgmpy(graph)
+    assert isinstance(theirs, base.DAG if graph.is_dag() else base.PDAG)
     assert set(theirs.nodes) == set(ODD)
-    assert set(theirs.edges) == set(Graph(ODD, graph.adjacency)._named(graph.adjacency))
-    assert type(to_pgmpy(DAG)).__name__ == "DAG"
+    assert unordered(read_pgmpy(theirs)) == unordered(edges_of(graph))
 
 
-def test_dowhy():
+@pytest.mark.parametrize("dag", [DAG, COLLIDER, CONFOUNDED])
+def test_pgmpy_works_with_it(dag):
+    base = pytest.importorskip("pgmpy.base")
+    theirs = to_pgmpy(dag)
+    assert isinstance(theirs, base.DAG)
+    assert read_pgmpy(theirs) == edges_of(dag)
+    cpdag = dag.to_cpdag()
+    assert unordered(read_pgmpy(theirs.to_pdag())) == unordered(edges_of(cpdag))
+    extension = to_pgmpy(cpdag)
+    extension = extension if isinstance(extension, base.DAG) else extension.to_dag()
+    again = Graph(dag.names, nx.to_numpy_array(extension, nodelist=dag.names, weight=None))
+    assert again.to_cpdag() == cpdag
+
+
+def test_pgmpy_separates_as_the_graph_says():
+    pytest.importorskip("pgmpy")
+    theirs = to_pgmpy(COLLIDER)
+    assert not theirs.is_dconnected("a", "b")
+    assert theirs.is_dconnected("a", "b", observed=["d"])
+
+
+def test_dowhy_text_is_gml():
     again = nx.parse_gml(to_dowhy(DAG))
     assert set(again.nodes) == set(ODD)
     assert set(again.edges) == set(DAG.directed_edges())
-    dowhy = pytest.importorskip("dowhy")
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 3)), columns=["t", "y", "z"])
-    chain = Graph(["t", "y", "z"], [[0, 1, 0], [0, 0, 0], [1, 1, 0]])
-    model = dowhy.CausalModel(frame, treatment="t", outcome="y", graph=to_dowhy(chain))
-    assert model.identify_effect(proceed_when_unidentifiable=True).get_backdoor_variables() == ["z"]
+
+
+@pytest.fixture
+def causal_model():
+    return pytest.importorskip("dowhy").CausalModel
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_dowhy_keeps_names_and_edges(causal_model):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 6)), columns=ODD)
+    model = causal_model(frame, treatment=ODD[0], outcome=ODD[3], graph=to_dowhy(DAG))
+    theirs = model._graph._graph
+    assert set(theirs.nodes) == set(ODD)
+    assert set(theirs.edges) == set(DAG.directed_edges())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_dowhy_identifies_and_estimates_an_effect(causal_model):
+    noise = np.random.default_rng(1).normal(size=(3, 4000))
+    z = noise[0]
+    t = 2 * z + noise[1]
+    frame = pd.DataFrame({"t": t, "y": 3 * t - 5 * z + noise[2], "z": z})
+    model = causal_model(frame, treatment="t", outcome="y", graph=to_dowhy(CONFOUNDED))
+    effect = model.identify_effect()
+    assert effect.get_backdoor_variables() == ["z"]
+    estimate = model.estimate_effect(effect, method_name="backdoor.linear_regression")
+    assert estimate.value == pytest.approx(3, abs=0.1)
 
 
 def test_dowhy_needs_directions():

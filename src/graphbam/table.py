@@ -245,12 +245,20 @@ def _load_memory(data: Any) -> tuple[pd.DataFrame, str]:
     if hasattr(data, "collect") and hasattr(data, "lazy"):  # polars.LazyFrame
         data = data.collect()
     if hasattr(data, "get_column") and hasattr(data, "columns"):  # polars, which needs pyarrow for its own to_pandas
-        return pd.DataFrame({name: data.get_column(name).to_numpy() for name in data.columns}), "a polars DataFrame"
+        return pd.DataFrame({name: _load_polars(data.get_column(name)) for name in data.columns}), "a polars DataFrame"
     if hasattr(data, "to_pandas"):
         return _load_memory(data.to_pandas())[0], f"a {type(data).__name__}"
     if isinstance(data, Mapping) and not hasattr(data, "toarray"):  # some sparse matrices are mappings too
         return _load_mapping(data), "a mapping"
     return _load_array(data), "an array"
+
+
+def _load_polars(column: Any) -> Any:
+    """Values of a polars column; the levels of an Enum keep their order, nested values stay whole."""
+    if type(getattr(column, "dtype", None)).__name__ == "Enum":
+        return pd.Categorical(column.to_list(), categories=column.dtype.categories.to_list(), ordered=True)
+    values = column.to_numpy()
+    return values if values.ndim == 1 else pd.Series(column.to_list(), dtype=object)
 
 
 def _load_anndata(data: Any) -> pd.DataFrame:
