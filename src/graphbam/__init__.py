@@ -13,9 +13,11 @@ _HOMES = {
     "Graph": "graphbam.graph",
     "Knowledge": "graphbam.knowledge",
     "Result": "graphbam.edges",
+    "example_path": "graphbam.examples",
     "export": "graphbam.writers",
     "infer": "graphbam.estimator",
     "infer_many": "graphbam.estimator",
+    "plot": "graphbam.figures",
     "simulate": "graphbam.simulation",
 }
 

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.errors import GraphbamError
+from graphbam.errors import GraphbamError, GraphError
 from graphbam.graph import Graph
+from graphbam.layout import lay_out, separate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.gridspec import SubplotSpec
+
+    from graphbam.edges import Result
 
 Array = NDArray[np.float64]
 
@@ -30,8 +34,13 @@ INK, QUIET, LINE, PAPER = "#1f2933", "#7b8794", "#6b7a8a", "#ffffff"
 DEPTH_COLOURS = ("#12466b", "#1f6f8b", "#2f9c95", "#7fb069", "#e6aa3c", "#dd6e42", "#b23a48")
 """From causes to effects; deeper levels repeat the last colour."""
 
+NODE, MORAL_LINE = "#12466b", "#dd6e42"
+"""Colours of `plot`: variables, and links through a common child."""
+
 _LABEL_LIMIT = 40  # graphs with more variables are drawn without names
 _POINT_LIMIT = 1500  # scatter plots show at most this many samples
+_BOX_LIMIT = 40  # `plot` writes names into boxes up to this many variables, and beside dots beyond
+_NAME_LIMIT = 18  # longer names are cut in `plot`
 
 
 def has_matplotlib() -> bool:
@@ -251,3 +260,240 @@ def smooth_curve(x_m: Array, y_m: Array, n_points: int = 80, width: float = 0.25
     t0, t1 = weight_gm @ y_m, (weight_gm * gap_gm) @ y_m
     s2 = s2 + 0.05 * s0  # where points are few, lean towards the local mean
     return grid_g, (s2 * t0 - s1 * t1) / (s2 * s0 - s1**2)
+
+
+# ── the picture of a result ───────────────────────────────────────────────────────────────────────────────
+
+
+class Stroke(NamedTuple):
+    """One line of `plot`: two places in `names`, how likely, and how it is drawn."""
+
+    i: int
+    j: int
+    p: float
+    is_directed: bool = False
+    is_moral: bool = False
+
+
+def plot(
+    source: Result | Graph,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    threshold: float = 0.5,
+    fdr: float | None = None,
+    moral: bool = False,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw the graph of a result, or any graph; likelier links are wider and darker.
+
+    Parameters
+    ----------
+    source : Result or Graph
+        Of a result, the direct links that pass `threshold` or `fdr` are drawn.
+    path : path, optional
+        Where to save the picture; the suffix names the format.
+    threshold, fdr
+        As in `Result.skeleton`.
+    moral : bool
+        Whether to add pairs that are dependent through a common child, dashed.
+    title : str, optional
+        One line above the picture.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = plot(Graph(["a", "b", "c"], [[0, 1, 0], [0, 0, 1], [0, 0, 0]]))
+    >>> sorted(text.get_text() for text in figure.axes[0].texts if text.get_text())
+    ['a', 'b', 'c']
+    """
+    strokes = _list_strokes(source, threshold, fdr, moral)
+    if ax is None:
+        ax = _new_axes(len(source.names), _headline(source, strokes, threshold, fdr) if title is None else title)
+    elif title:
+        ax.set_title(title, color=INK, loc="left")
+    size = _points_of(ax)
+    adjacency = np.zeros((len(source.names),) * 2)
+    for stroke in strokes:
+        adjacency[stroke.i, stroke.j] = not stroke.is_moral
+    boxed = len(source.names) <= _BOX_LIMIT
+    font = float(np.clip(13 - len(source.names) / 12, 7, 11) * min(1, size[0] / 500) ** 0.5)
+    labels = [_shorten(name) for name in source.names]
+    half_d2 = _half_boxes(labels, font) if boxed else np.full((len(labels), 2), _dot_radius(len(labels)))
+    place_d2 = _place_in(adjacency, half_d2, size)
+    for stroke in strokes:
+        _draw_stroke(ax, stroke, place_d2, half_d2, boxed)
+    draw = _draw_boxes if boxed else _draw_dots
+    draw(ax, labels, place_d2, half_d2, font, adjacency)
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    if path is not None:
+        save(figure, Path(path))
+    return figure
+
+
+def _list_strokes(source: Result | Graph, threshold: float, fdr: float | None, moral: bool) -> list[Stroke]:
+    """Lines to draw, the faintest first so that the surest lie on top."""
+    from graphbam.edges import Result
+
+    if isinstance(source, Graph):
+        edges = source.adjacency.astype(bool)
+        both = edges & edges.T
+        strokes = [Stroke(int(i), int(j), 0.75) for i, j in np.argwhere(np.triu(both))]
+        return strokes + [Stroke(int(i), int(j), 0.75, is_directed=True) for i, j in np.argwhere(edges & ~both)]
+    if not isinstance(source, Result):
+        raise GraphError(f"a {type(source).__name__} cannot be drawn. Pass a Result or a Graph.")
+    skeleton_dd = source.skeleton(threshold, fdr).adjacency
+    p_dd3 = source.probabilities
+    strokes = [Stroke(int(i), int(j), p_dd3[i, j, 1]) for i, j in np.argwhere(np.triu(skeleton_dd))]
+    if moral:
+        extra_dd = np.triu(source.moral_graph(threshold, fdr).adjacency) & (1 - skeleton_dd)
+        strokes += [Stroke(int(i), int(j), p_dd3[i, j, 1:].sum(), is_moral=True) for i, j in np.argwhere(extra_dd)]
+    return sorted(strokes, key=lambda stroke: (not stroke.is_moral, stroke.p))
+
+
+def _headline(source: Result | Graph, strokes: list[Stroke], threshold: float, fdr: float | None) -> str:
+    n_direct = sum(not stroke.is_moral for stroke in strokes)
+    parts = [f"{len(source.names)} variables", f"{n_direct} link{'' if n_direct == 1 else 's'}"]
+    if len(strokes) > n_direct:
+        parts.append(f"{len(strokes) - n_direct} moral (dashed)")
+    if not isinstance(source, Graph):
+        parts.append(f"at most {fdr:.0%} expected false" if fdr is not None else f"p ≥ {threshold:g}")
+    return " · ".join(parts)
+
+
+def _new_axes(n_variables: int, title: str) -> Axes:
+    """A figure that grows with the number of variables, from 7 to 15 inches."""
+    width = float(np.clip(6 + n_variables / 12, 7, 15))
+    figure = _new_figure(width, width * 0.68)
+    axes = figure.add_axes((0.02, 0.02, 0.96, 0.9))
+    figure.text(0.025, 0.955, title, color=QUIET, fontsize=10.5, va="center")
+    return axes
+
+
+def _points_of(axes: Axes) -> tuple[float, float]:
+    """Let one unit of the axes be one point on paper, y downwards; returns its size."""
+    axes.set_axis_off()
+    inches = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
+    width, height = 72 * inches.width, 72 * inches.height
+    axes.set(xlim=(0, width), ylim=(height, 0), autoscale_on=False)
+    return width, height
+
+
+def _place_in(adjacency_dd: Array, half_d2: Array, size: tuple[float, float]) -> Array:
+    margin = half_d2.max(axis=0) + 4
+    room = np.maximum(np.array(size) - 2 * margin, 1)
+    place_d2 = margin + lay_out(adjacency_dd, aspect=room[0] / room[1]) * room
+    return separate(place_d2, half_d2 + 3, size)
+
+
+def _shorten(name: str) -> str:
+    name = " ".join(name.split()).replace("$", r"\$")
+    return name if len(name) <= _NAME_LIMIT else name[: _NAME_LIMIT - 1] + "…"
+
+
+def _half_boxes(labels: list[str], font: float) -> Array:
+    """Half width and height of a box around each label, in points; an average letter is 0.6 of the font wide."""
+    width = [0.31 * font * max(3, len(label)) + 0.55 * font for label in labels]
+    return np.stack([np.array(width), np.full(len(labels), 0.95 * font)], axis=1)
+
+
+def _dot_radius(n_variables: int) -> float:
+    return float(np.clip(7 - n_variables / 60, 2.5, 5))
+
+
+def _draw_stroke(axes: Axes, stroke: Stroke, place_d2: Array, half_d2: Array, boxed: bool) -> None:
+    a, b = place_d2[stroke.i], place_d2[stroke.j]
+    strength = max(0.0, (stroke.p - 0.3) / 0.7)
+    width = (0.5 + 2.4 * stroke.p**2) * (1.0 if boxed else 0.55)
+    style: dict[str, Any] = {"color": MORAL_LINE if stroke.is_moral else LINE, "alpha": 0.3 + 0.65 * strength}
+    if stroke.is_directed:
+        tip = b - (b - a) * _rim(b - a, half_d2[stroke.j] + 1.5, boxed)
+        head = "-|>,head_length=0.6,head_width=0.25" if boxed else "-|>,head_length=0.35,head_width=0.16"
+        arrow = {"arrowstyle": head, "linewidth": width, "shrinkA": 0, "shrinkB": 0, **style}
+        axes.annotate("", xy=(tip[0], tip[1]), xytext=(a[0], a[1]), zorder=2, arrowprops=arrow)
+        return
+    dashes: Any = (0, (3, 2.2)) if stroke.is_moral else "solid"
+    axes.plot([a[0], b[0]], [a[1], b[1]], linewidth=width, linestyle=dashes, zorder=1 + stroke.p, **style)
+
+
+def _rim(along_2: Array, half_2: Array, boxed: bool) -> float:
+    """Share of a line that lies inside the box or dot at its end."""
+    with np.errstate(divide="ignore"):
+        share = np.min(half_2 / np.abs(along_2)) if boxed else half_2[0] / max(float(np.hypot(*along_2)), 1e-9)
+    return float(min(share, 0.9))
+
+
+def _draw_boxes(
+    axes: Axes, labels: list[str], place_d2: Array, half_d2: Array, font: float, adjacency_dd: Array
+) -> None:
+    """Names in rounded boxes; variables without links are pale."""
+    from matplotlib.patches import FancyBboxPatch
+
+    linked_d = (adjacency_dd + adjacency_dd.T).sum(axis=0)
+    for label, (x, y), (w, h), linked in zip(labels, place_d2, half_d2, linked_d, strict=True):
+        fill = NODE if linked else "#eef2f5"
+        shape = f"round,pad=0,rounding_size={h * 0.75}"
+        box = FancyBboxPatch((x - w, y - h), 2 * w, 2 * h, boxstyle=shape, fc=fill, ec=PAPER, lw=1.5, zorder=3)
+        axes.add_patch(box)
+        axes.text(x, y, label, ha="center", va="center", fontsize=font, color=PAPER if linked else QUIET, zorder=4)
+
+
+def _draw_dots(
+    axes: Axes, labels: list[str], place_d2: Array, half_d2: Array, font: float, adjacency_dd: Array
+) -> None:
+    """Dots, larger for more links, with names beside them wherever there is room."""
+    from matplotlib.patheffects import withStroke
+
+    degree_d = (adjacency_dd + adjacency_dd.T > 0).sum(axis=0)
+    radius_d = half_d2[:, 0] * (0.7 + 0.15 * np.minimum(degree_d, 6))
+    colours = [NODE if degree else "#c3ccd5" for degree in degree_d]
+    axes.scatter(
+        place_d2[:, 0], place_d2[:, 1], s=(2 * radius_d) ** 2, c=colours, edgecolors=PAPER, linewidths=0.8, zorder=3
+    )
+    halo = [withStroke(linewidth=2, foreground=PAPER)]
+    for node, (x, y), align in place_labels(labels, place_d2, radius_d, font, adjacency_dd):
+        colour = INK if degree_d[node] else QUIET
+        axes.text(x, y, labels[node], ha=align, va="center", color=colour, fontsize=font, zorder=4, path_effects=halo)
+
+
+def place_labels(
+    labels: list[str], place_d2: Array, radius_d: Array, font: float, adjacency_dd: Array
+) -> list[tuple[int, Array, str]]:
+    """Find a free spot beside each dot, away from its links; labels that would cover something are left out.
+
+    Dots with many links choose first.
+
+    Returns
+    -------
+    list of (node, place, alignment)
+        Spots in points; y is the middle of the text.
+    """
+    taken = np.concatenate([place_d2 - radius_d[:, None], place_d2 + radius_d[:, None]], axis=1)
+    linked_dd = (adjacency_dd + adjacency_dd.T) > 0
+    spots = []
+    for node in np.argsort(-linked_dd.sum(axis=0), kind="stable").tolist():
+        w, h, r = 0.6 * font * len(labels[node]), 1.15 * font, radius_d[node] + 1.5
+        sides = [("left", r, 0.0), ("right", -r, 0.0), ("center", 0.0, -r - h / 2), ("center", 0.0, r + h / 2)]
+        along_n2 = place_d2[linked_dd[node]] - place_d2[node]
+        along_n2 = along_n2 / np.maximum(np.linalg.norm(along_n2, axis=1, keepdims=True), 1e-9)
+        for align, dx, dy in sorted(sides, key=lambda side: _nearest_link(along_n2, side[1:])):
+            x, y = place_d2[node] + [dx, dy]
+            left = x - {"left": 0.0, "center": w / 2, "right": w}[align]
+            box = np.array([left, y - h / 2, left + w, y + h / 2])
+            if not ((box[:2] < taken[:, 2:]) & (taken[:, :2] < box[2:])).all(axis=1).any():
+                taken = np.vstack([taken, box])
+                spots.append((node, np.array([x, y]), align))
+                break
+    return spots
+
+
+def _nearest_link(along_n2: Array, side: tuple[float, float]) -> float:
+    """Cosine between a side and the link closest to it; small is good."""
+    direction = np.array(side) / np.hypot(*side)
+    return round(float((along_n2 @ direction).max(initial=-1.0)), 3)

@@ -1,0 +1,26 @@
+"""Tables that come with the package."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from graphbam.errors import TableError
+
+EXAMPLES = ("sachs",)
+"""Names that `example_path` knows; each has a note on its origin beside it, as ``data/<name>.md``."""
+
+
+def example_path(name: str) -> Path:
+    """Path of a table that comes with the package.
+
+    ``"sachs"``: eleven proteins in 853 human immune cells, Sachs et al., Science 308, 523 (2005).
+
+    Examples
+    --------
+    >>> example_path("sachs").name
+    'sachs.csv.gz'
+    """
+    if name not in EXAMPLES:
+        raise TableError(f"no example is called {name!r}; there is {', '.join(map(repr, EXAMPLES))}.")
+    return Path(str(resources.files("graphbam") / "data" / f"{name}.csv.gz"))
