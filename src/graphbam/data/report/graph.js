@@ -1,0 +1,372 @@
+// ── the graph: pan, zoom, drag, and a small force layout ────────────────────────────────────────────────────
+
+const PAGE = { width: 1050, height: 700 }; // of the positions that come with the model
+const MOST_DRAWN = 1500;
+const MOST_FORCES = 400;
+const svg = document.querySelector("#graph svg");
+const edgeLayer = svg.appendChild(make("g"));
+const nodeLayer = svg.appendChild(make("g"));
+const view = { scale: 1, x: 0, y: 0 };
+const boxed = names.length <= 40;
+const FONT = boxed ? (names.length <= 12 ? 15 : 13) : 11.5;
+const LONGEST_LINK = 230; // pixels of the usual link when all is in view
+let strokes = []; // drawn links: { k, a, b, isMoral, group, ink, hit, head }
+
+const nodes = names.map((name, n) => {
+  const [x, y] = [model.positions[n][0] * PAGE.width, model.positions[n][1] * PAGE.height];
+  return { n, x, y, home: { x, y }, start: { x, y }, vx: 0, vy: 0, halfWidth: 6, halfHeight: 6, degree: 0 };
+});
+
+function buildNodes() {
+  const ruler = document.createElement("canvas").getContext("2d");
+  ruler.font = `${FONT}px ${getComputedStyle(document.body).fontFamily}`;
+  for (const node of nodes) {
+    const label = shorten(names[node.n]);
+    node.textWidth = ruler.measureText(label).width;
+    if (boxed) [node.halfWidth, node.halfHeight] = [Math.max(1.6 * FONT, node.textWidth / 2 + 10), FONT];
+    const shape = boxed
+      ? make("rect", { x: -node.halfWidth, y: -FONT, width: 2 * node.halfWidth, height: 2 * FONT, rx: 9 })
+      : make("circle", { r: 6 });
+    const group = make("g", { class: boxed ? "node" : "node dot", tabindex: 0, role: "button", "aria-label": names[node.n] });
+    group.append(shape, make("text", { "font-size": FONT }, label));
+    group.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      event.stopPropagation();
+      pickNode(node.n);
+    });
+    group.addEventListener("pointerenter", (event) => showTip(event, names[node.n]));
+    group.addEventListener("pointerleave", hideTip);
+    group.addEventListener("pointerdown", (event) => startDrag(event, node));
+    Object.assign(node, { group, shape, text: group.lastChild });
+    nodeLayer.append(group);
+  }
+}
+
+/** Make the links that pass the threshold, the faintest first so that the surest lie on top. */
+function buildEdges() {
+  const nLinks = countLinks();
+  const direct = Array.from({ length: Math.min(nLinks, MOST_DRAWN) }, (_, k) => k).reverse();
+  const moral = state.moral ? listMoral().slice(0, MOST_DRAWN).reverse() : [];
+  byId("limit").textContent = nLinks > MOST_DRAWN ? `· the ${MOST_DRAWN} likeliest of ${nLinks} links are drawn` : "";
+  nodes.forEach((node) => (node.degree = 0));
+  strokes = [...moral.map((k) => buildEdge(k, true)), ...direct.map((k) => buildEdge(k, false))];
+  edgeLayer.replaceChildren(...strokes.map((stroke) => stroke.group));
+  for (const node of nodes) node.group.classList.toggle("lone", node.degree === 0);
+}
+
+function buildEdge(k, isMoral) {
+  const p = isMoral ? pairs.skeleton[k] + pairs.moral[k] : pairs.skeleton[k];
+  const [a, b] = [nodes[pairs.i[k]], nodes[pairs.j[k]]];
+  if (!isMoral) [a, b].forEach((node) => (node.degree += 1));
+  const thin = (boxed ? 1 : 0.6) * (isMoral ? 0.55 : 1);
+  const ink = make("path", { class: "ink", "stroke-width": (thin * (0.8 + 4.2 * p * p)).toFixed(2), "stroke-opacity": (0.25 + 0.6 * p).toFixed(2) });
+  const hit = make("path", { class: "hit" });
+  const head = !isMoral && pairs.directed[k] ? make("path", { class: "head" }) : null;
+  const group = make("g", { class: isMoral ? "edge moral" : "edge", "data-pair": k });
+  group.append(ink, ...(head ? [head] : []), hit);
+  group.addEventListener("click", () => pickPair(k));
+  group.addEventListener("pointerenter", (event) => {
+    showTip(event, `${spell(k)}   ${pairs.skeleton[k].toFixed(2)}${isMoral ? ` direct, ${pairs.moral[k].toFixed(2)} common child` : ""}`);
+    showPair(k);
+  });
+  group.addEventListener("pointerleave", () => {
+    hideTip();
+    showPair(null);
+  });
+  return { k, a, b, isMoral, group, ink, hit, head };
+}
+
+// ── drawing ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+const toScreen = (node) => [node.x * view.scale + view.x, node.y * view.scale + view.y];
+
+function redraw() {
+  for (const stroke of strokes) drawEdge(stroke);
+  for (const node of nodes) {
+    const [x, y] = toScreen(node);
+    node.group.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
+  }
+  if (!boxed) placeLabels();
+}
+
+function drawEdge(stroke) {
+  const [ax, ay] = toScreen(stroke.a);
+  const [bx, by] = toScreen(stroke.b);
+  const bend = stroke.isMoral ? 0.1 : 0; // so that a dashed link does not hide behind others
+  const [cx, cy] = [(ax + bx) / 2 - bend * (by - ay), (ay + by) / 2 + bend * (bx - ax)];
+  const path = `M${ax.toFixed(1)} ${ay.toFixed(1)}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${bx.toFixed(1)} ${by.toFixed(1)}`;
+  stroke.ink.setAttribute("d", path);
+  stroke.hit.setAttribute("d", path);
+  if (stroke.head) {
+    const forward = pairs.directed[stroke.k] > 0;
+    stroke.head.setAttribute("d", forward ? arrowHead(stroke.b, ax, ay, bx, by) : arrowHead(stroke.a, bx, by, ax, ay));
+  }
+}
+
+/** A triangle whose tip touches the rim of the node it points to. */
+function arrowHead(node, ax, ay, bx, by) {
+  const length = Math.hypot(bx - ax, by - ay) || 1;
+  const [ux, uy] = [(bx - ax) / length, (by - ay) / length];
+  const rim = boxed ? Math.min(node.halfWidth / (Math.abs(ux) || 1e-9), node.halfHeight / (Math.abs(uy) || 1e-9)) : node.radius;
+  const [tx, ty] = [bx - (rim + 2) * ux, by - (rim + 2) * uy];
+  const [long, wide] = boxed ? [12, 5] : [8, 3.5];
+  const [mx, my] = [tx - long * ux, ty - long * uy];
+  return `M${tx} ${ty}L${mx - wide * uy} ${my + wide * ux}L${mx + wide * uy} ${my - wide * ux}Z`;
+}
+
+/** Names beside dots, away from their links, most linked first; one that would cover something waits for room. */
+function placeLabels() {
+  const taken = [];
+  for (const node of nodes) node.links = [];
+  for (const { a, b } of strokes) {
+    const [dx, dy] = [b.x - a.x, b.y - a.y];
+    const length = Math.hypot(dx, dy) || 1;
+    a.links.push([dx / length, dy / length]);
+    b.links.push([-dx / length, -dy / length]);
+  }
+  for (const node of nodes) {
+    node.radius = 4 + Math.min(node.degree, 8) * 0.5;
+    node.shape.setAttribute("r", node.radius);
+    const [x, y] = toScreen(node);
+    taken.push([x - node.radius, y - node.radius, x + node.radius, y + node.radius]);
+  }
+  const isPicked = (node) => node.group.classList.contains("picked") || node.group.classList.contains("child");
+  const order = [...nodes].sort((a, b) => isPicked(b) - isPicked(a) || b.degree - a.degree || a.n - b.n);
+  for (const node of order) placeLabel(node, taken, isPicked(node));
+}
+
+function placeLabel(node, taken, isForced) {
+  const [x, y] = toScreen(node);
+  const [w, h, gap] = [node.textWidth, 13, node.radius + 3];
+  const sides = [[gap + w / 2, 0], [-gap - w / 2, 0], [0, -gap - h / 2], [0, gap + h / 2]];
+  const crowd = ([dx, dy]) => Math.max(-1, ...node.links.map(([ux, uy]) => (ux * dx + uy * dy) / Math.hypot(dx, dy)));
+  sides.sort((a, b) => crowd(a) - crowd(b));
+  const boxOf = ([dx, dy]) => [x + dx - w / 2, y + dy - h / 2, x + dx + w / 2, y + dy + h / 2];
+  const isFree = (box) => !taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]);
+  const side = sides.find((offset) => isFree(boxOf(offset))) || (isForced ? sides[0] : null);
+  node.text.style.display = side ? "" : "none";
+  if (!side) return;
+  taken.push(boxOf(side));
+  node.text.setAttribute("x", side[0]);
+  node.text.setAttribute("y", side[1]);
+}
+
+// ── pan and zoom ────────────────────────────────────────────────────────────────────────────────────────────
+
+function fit() {
+  const { width, height } = svg.getBoundingClientRect();
+  if (!width) return;
+  const margin = boxed ? 18 : 30;
+  const side = (key, half) => [Math.min(...nodes.map((node) => node[key])), Math.max(...nodes.map((node) => node[key])), Math.max(...nodes.map((node) => node[half]))];
+  const [left, right, halfWidth] = side("x", "halfWidth");
+  const [top, bottom, halfHeight] = side("y", "halfHeight");
+  const across = (width - 2 * (halfWidth + margin)) / Math.max(right - left, 1);
+  const down = (height - 2 * (halfHeight + margin)) / Math.max(bottom - top, 1);
+  view.scale = Math.max(0.05, Math.min(across, down, LONGEST_LINK / usualLink()));
+  view.x = width / 2 - (view.scale * (left + right)) / 2;
+  view.y = height / 2 - (view.scale * (top + bottom)) / 2;
+}
+
+function usualLink() {
+  const lengths = strokes.filter((stroke) => !stroke.isMoral).map(({ a, b }) => Math.hypot(a.x - b.x, a.y - b.y));
+  return lengths.sort((a, b) => a - b)[lengths.length >> 1] || 100;
+}
+
+function zoom(factor, x, y) {
+  const { width, height } = svg.getBoundingClientRect();
+  [x, y] = [x ?? width / 2, y ?? height / 2];
+  const scale = Math.min(20, Math.max(0.05, view.scale * factor));
+  view.x = x - ((x - view.x) * scale) / view.scale;
+  view.y = y - ((y - view.y) * scale) / view.scale;
+  view.scale = scale;
+  redraw();
+}
+
+function startPan(event) {
+  if (event.target.closest(".node, .edge") || event.pointerType === "touch") return;
+  const [x, y] = [event.clientX - view.x, event.clientY - view.y];
+  let moved = false;
+  follow(event, (now) => {
+    moved = moved || Math.hypot(now.clientX - event.clientX, now.clientY - event.clientY) > 3;
+    [view.x, view.y] = [now.clientX - x, now.clientY - y];
+    redraw();
+  }, () => moved || pickPair(null));
+}
+
+/** Follow the pointer until it is released. */
+function follow(event, onMove, onEnd) {
+  const end = () => {
+    window.removeEventListener("pointermove", onMove);
+    window.removeEventListener("pointerup", end);
+    window.removeEventListener("pointercancel", end);
+    onEnd();
+  };
+  window.addEventListener("pointermove", onMove);
+  window.addEventListener("pointerup", end);
+  window.addEventListener("pointercancel", end);
+}
+
+function startDrag(event, node) {
+  event.preventDefault();
+  event.stopPropagation();
+  node.group.focus({ preventScroll: true });
+  const frame = svg.getBoundingClientRect();
+  const { clientX, clientY } = event;
+  let moved = false;
+  follow(event, (now) => {
+    if (!moved && Math.hypot(now.clientX - clientX, now.clientY - clientY) < 4) return;
+    moved = true;
+    hideTip();
+    node.held = { x: (now.clientX - frame.left - view.x) / view.scale, y: (now.clientY - frame.top - view.y) / view.scale };
+    warm(0.5);
+  }, () => {
+    if (node.held) node.home = node.held;
+    node.held = null;
+    if (!moved) pickNode(node.n);
+  });
+}
+
+// ── forces ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+let heat = 0;
+let isFree = false; // whether variables may leave home for good
+
+function warm(amount) {
+  const wasCold = heat < 0.01;
+  heat = Math.max(heat, amount);
+  if (wasCold) requestAnimationFrame(animate);
+}
+
+function animate() {
+  tick();
+  redraw();
+  heat *= 0.95;
+  if (heat >= 0.01 || nodes.some((node) => node.held)) requestAnimationFrame(animate);
+  else if (isFree) goHome();
+}
+
+/** One step: links pull to the usual length, variables push each other away, home pulls gently back. */
+function tick() {
+  const length = usualLength();
+  if (nodes.length <= MOST_FORCES) pushApart(length);
+  for (const { a, b, isMoral } of strokes) {
+    const [dx, dy] = [b.x - a.x, b.y - a.y];
+    const distance = Math.hypot(dx, dy) || 1;
+    const pull = ((distance - length) / distance) * (isMoral ? 0.01 : 0.06) * heat;
+    a.vx += pull * dx;
+    a.vy += pull * dy;
+    b.vx -= pull * dx;
+    b.vy -= pull * dy;
+  }
+  for (const node of nodes) {
+    const goal = isFree ? { x: PAGE.width / 2, y: PAGE.height / 2 } : node.home;
+    const strength = isFree ? 0.012 * heat : 0.12;
+    node.vx = 0.72 * (node.vx + strength * (goal.x - node.x));
+    node.vy = 0.72 * (node.vy + strength * (goal.y - node.y));
+    node.x += node.vx;
+    node.y += node.vy;
+    if (node.held) [node.x, node.y, node.vx, node.vy] = [node.held.x, node.held.y, 0, 0];
+  }
+}
+
+function usualLength() {
+  return 0.75 * Math.sqrt((PAGE.width * PAGE.height) / nodes.length);
+}
+
+function pushApart(length) {
+  for (let n = 0; n < nodes.length; n++) {
+    for (let m = 0; m < n; m++) {
+      const [a, b] = [nodes[n], nodes[m]];
+      const [dx, dy] = [a.x - b.x + 1e-3 * (n - m), a.y - b.y];
+      const squared = dx * dx + dy * dy + 1;
+      if (squared > 9 * length * length) continue;
+      const push = ((isFree ? 0.25 : 0.05) * heat * length * length) / squared / Math.sqrt(squared) * 2;
+      a.vx += push * dx;
+      a.vy += push * dy;
+      b.vx -= push * dx;
+      b.vy -= push * dy;
+    }
+  }
+}
+
+/** Push overlapping names apart at the present zoom. */
+function separate(rounds = 80) {
+  for (let round = 0; round < rounds; round++) {
+    let clashes = 0;
+    for (let n = 0; n < nodes.length; n++) {
+      for (let m = 0; m < n; m++) {
+        const [a, b] = [nodes[n], nodes[m]];
+        const [dx, dy] = [a.x - b.x + 1e-6 * (n - m), a.y - b.y + 1e-6 * (n - m)];
+        const ox = (a.halfWidth + b.halfWidth + 6) / view.scale - Math.abs(dx);
+        const oy = (a.halfHeight + b.halfHeight + 6) / view.scale - Math.abs(dy);
+        if (ox <= 0 || oy <= 0) continue;
+        clashes++;
+        const [sx, sy] = ox < oy ? [(Math.sign(dx) * ox) / 2, 0] : [0, (Math.sign(dy) * oy) / 2];
+        [a.x, a.y, b.x, b.y] = [a.x + sx, a.y + sy, b.x - sx, b.y - sy];
+      }
+    }
+    if (!clashes) break;
+  }
+}
+
+/** Where variables are now becomes where they belong. */
+function goHome() {
+  isFree = false;
+  fit();
+  if (boxed) separate();
+  for (const node of nodes) node.home = { x: node.x, y: node.y };
+  fit();
+  redraw();
+}
+
+function arrange() {
+  isFree = true;
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches || nodes.length > MOST_FORCES) {
+    for (heat = 1; heat > 0.01; heat *= 0.97) tick();
+    goHome();
+  } else warm(1);
+}
+
+function reset() {
+  for (const node of nodes) Object.assign(node, node.start, { home: node.start, vx: 0, vy: 0 });
+  [heat, isFree] = [0, false];
+  fit();
+  if (boxed) goHome();
+  redraw();
+}
+
+// ── marks ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Mark a pair with its suspected common child, or a variable with its neighbours. */
+function mark(k, n) {
+  for (const node of nodes) node.group.classList.remove("picked", "child", "near");
+  svg.classList.toggle("faded", n !== null);
+  const child = k !== null && isMoral(k) ? pairs.via[k] : -1;
+  const ends = k === null ? [] : [pairs.i[k], pairs.j[k]];
+  for (const end of ends) nodes[end].group.classList.add("picked");
+  if (child >= 0) nodes[child].group.classList.add("child");
+  if (n !== null) nodes[n].group.classList.add("picked", "near");
+  const witnesses = child < 0 ? [] : ends.map((end) => findPair(end, child));
+  for (const stroke of strokes) {
+    const isNear = n !== null && (stroke.a.n === n || stroke.b.n === n);
+    stroke.group.classList.toggle("picked", stroke.k === k);
+    stroke.group.classList.toggle("witness", witnesses.includes(stroke.k));
+    stroke.group.classList.toggle("near", isNear);
+    if (isNear) [stroke.a, stroke.b].forEach((node) => node.group.classList.add("near"));
+  }
+  if (!boxed) placeLabels();
+}
+
+function showTip(event, text) {
+  const frame = svg.getBoundingClientRect();
+  const tip = byId("tip");
+  tip.textContent = text;
+  tip.hidden = false;
+  tip.style.left = `${Math.min(event.clientX - frame.left + 14, frame.width - tip.offsetWidth - 8)}px`;
+  tip.style.top = `${Math.max(event.clientY - frame.top - 34, 4)}px`;
+}
+
+function hideTip() {
+  byId("tip").hidden = true;
+}

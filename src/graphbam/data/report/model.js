@@ -1,0 +1,100 @@
+// ── the model: what the page knows ──────────────────────────────────────────────────────────────────────────
+// Pairs are ranked by their probability of a direct link, so the links above any threshold are the first few.
+
+const model = JSON.parse(document.getElementById("model").textContent);
+const { names, pairs } = model;
+const byId = (id) => document.getElementById(id);
+const state = { threshold: model.threshold, moral: false, pair: null, node: null };
+
+/** Make an element; text goes in as text, never as markup. */
+function make(tag, attributes = {}, ...children) {
+  const isSvg = ["svg", "g", "path", "line", "rect", "circle", "text"].includes(tag);
+  const element = isSvg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+const percent = (p) => `${Number((100 * p).toFixed(p < 0.1 ? 1 : 0))} %`;
+const signed = (value) => value.toFixed(2).replace("-", "−");
+const flat = (name) => name.replace(/\s+/g, " ");
+const shorten = (name, limit = 18) => (flat(name).length > limit ? flat(name).slice(0, limit - 1) + "…" : flat(name));
+
+/** Sign between the two names of a pair: 1 for i → j, −1 for j → i, 0 for no direction. */
+const sign = (k) => ({ 0: "—", 1: "→", "-1": "←" })[pairs.directed[k]];
+const spell = (k) => `${flat(names[pairs.i[k]])} ${isMoral(k) ? "··" : sign(k)} ${flat(names[pairs.j[k]])}`;
+
+/** How many pairs reach the threshold; those are the first ones. */
+function countLinks(threshold = state.threshold) {
+  let [low, high] = [0, pairs.skeleton.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (pairs.skeleton[middle] >= threshold) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** With calibrated probabilities, a link is false with probability 1 − p; the sum is the expected number. */
+function expectFalse(nLinks) {
+  let sum = 0;
+  for (let k = 0; k < nLinks; k++) sum += 1 - pairs.skeleton[k];
+  return sum;
+}
+
+/** A pair that is dependent, but rather through a common child than directly. */
+const isMoral = (k) => pairs.skeleton[k] < state.threshold && pairs.moral[k] > pairs.skeleton[k];
+
+function listMoral() {
+  const found = [];
+  for (let k = countLinks(); k < pairs.skeleton.length; k++) {
+    if (pairs.skeleton[k] + pairs.moral[k] >= state.threshold) found.push(k);
+  }
+  return found;
+}
+
+const pairAt = new Map(pairs.i.map((i, k) => [i * names.length + pairs.j[k], k]));
+const findPair = (a, b) => pairAt.get(Math.min(a, b) * names.length + Math.max(a, b));
+
+// ── the sample ──────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Columns of numbers, stored as 16-bit integers in base64 with one step size a column. */
+function unpack(packed) {
+  if (!packed) return null;
+  const bytes = Uint8Array.from(atob(packed.data), (c) => c.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  const rows = bytes.length / 2 / packed.steps.length;
+  return packed.steps.map((step, d) => Float64Array.from({ length: rows }, (_, m) => step * view.getInt16(2 * (d * rows + m), true)));
+}
+
+const sample = unpack(model.sample);
+const turned = unpack(model.turned);
+
+/**
+ * What is left of two variables after a ridge regression on all others. With the precision matrix P and u = P x,
+ * the residual of the pair A = {i, j} is the inverse of P restricted to A, applied to u restricted to A.
+ */
+function residuals(k) {
+  const [i, j] = [pairs.i[k], pairs.j[k]];
+  const [pii, pjj] = [model.precision[i], model.precision[j]];
+  const pij = -pairs.partial[k] * Math.sqrt(pii * pjj);
+  const determinant = pii * pjj - pij * pij;
+  const [u, v] = [turned[i], turned[j]];
+  return [u.map((_, m) => (pjj * u[m] - pij * v[m]) / determinant), u.map((_, m) => (pii * v[m] - pij * u[m]) / determinant)];
+}
+
+function correlate(x, y) {
+  const mean = (z) => z.reduce((a, b) => a + b, 0) / z.length;
+  const [mx, my] = [mean(x), mean(y)];
+  let [xy, xx, yy] = [0, 0, 0];
+  for (let m = 0; m < x.length; m++) {
+    xy += (x[m] - mx) * (y[m] - my);
+    xx += (x[m] - mx) ** 2;
+    yy += (y[m] - my) ** 2;
+  }
+  return xx * yy > 0 ? xy / Math.sqrt(xx * yy) : 0;
+}

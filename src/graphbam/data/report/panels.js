@@ -1,0 +1,188 @@
+// ── evidence for a pair or a variable ───────────────────────────────────────────────────────────────────────
+
+function drawDetail(k = state.pair, n = state.node) {
+  const children = k !== null ? describePair(k) : n !== null ? describeNode(n) : describeNothing();
+  byId("detail").replaceChildren(...children);
+}
+
+function describeNothing() {
+  return [make("h2", {}, "Evidence"), make("p", { class: "say" }, "Choose a link, a variable or a row of the table to see the data behind it.")];
+}
+
+function describePair(k) {
+  const [a, b] = [names[pairs.i[k]], names[pairs.j[k]]];
+  const step = (by) => make("button", { type: "button", class: "ghost", "aria-label": by > 0 ? "Next pair" : "Previous pair", onclick: () => pickPair(Math.min(Math.max(k + by, 0), pairs.i.length - 1)) }, by > 0 ? "›" : "‹");
+  const title = make("h2", {}, `${flat(a)} ${isMoral(k) ? "··" : sign(k)} ${flat(b)}`);
+  const parts = [make("div", { class: "bar" }, title, make("span", { style: "white-space:nowrap" }, step(-1), " ", step(1)))];
+  parts.push(make("p", { class: "say" }, sentence(k)), ...drawSplit(k));
+  if (!sample) return [...parts, make("p", { class: "quiet" }, "This report holds no sample of the data, hence no scatter plots.")];
+  const [x, y] = [sample[pairs.i[k]], sample[pairs.j[k]]];
+  parts.push(drawFigure(`As measured · correlation ${signed(correlate(x, y))}`, x, y, a, b));
+  if (names.length > 2) {
+    const [u, v] = residuals(k);
+    parts.push(drawFigure(`Others removed by regression · correlation ${signed(correlate(u, v))}`, u, v, a, b));
+  }
+  return parts;
+}
+
+function drawFigure(caption, x, y, a, b) {
+  return make("figure", {}, make("figcaption", {}, caption), drawScatter(x, y, a, b));
+}
+
+function sentence(k) {
+  const p = pairs.skeleton[k];
+  if (pairs.fixed[k]) return `This link is ${pairs.fixed[k]} by prior knowledge.`;
+  if (p >= 0.9) return "Almost surely a direct link.";
+  if (p >= 0.5) return "Rather a direct link than not.";
+  const child = pairs.via[k];
+  if (pairs.moral[k] > Math.max(p, 0.3)) {
+    return child >= 0 ? `Rather not linked directly: both seem to act on ${flat(names[child])}.` : "Rather not linked directly, but through a common child.";
+  }
+  return p >= 0.1 ? "A link is possible, and less likely than not." : "Hardly linked.";
+}
+
+function drawSplit(k) {
+  const [p, q] = [pairs.skeleton[k], pairs.moral[k]];
+  const shares = [["direct", p, "var(--accent)"], ["common child", q, "var(--moral)"], ["none", Math.max(0, 1 - p - q), "var(--lone)"]];
+  const split = make("div", { class: "split", role: "img", "aria-label": shares.map(([what, share]) => `${what} ${percent(share)}`).join(", ") });
+  const legend = make("p", { class: "legend" });
+  for (const [what, share, colour] of shares) {
+    split.append(make("i", { style: `width:${100 * share}%;background:${colour}` }));
+    legend.append(make("span", {}, make("i", { class: "swatch", style: `background:${colour}` }), `${what} `, make("b", {}, percent(share))));
+  }
+  if (pairs.stability) legend.append(make("span", {}, "found in ", make("b", {}, percent(pairs.stability[k])), " of resamples"));
+  return [split, legend];
+}
+
+function describeNode(n) {
+  const found = [];
+  for (let k = 0; k < pairs.i.length && found.length < 12; k++) {
+    if ((pairs.i[k] === n || pairs.j[k] === n) && (pairs.skeleton[k] >= state.threshold || found.length < 5)) found.push(k);
+  }
+  const list = make("ul", { class: "list" });
+  for (const k of found) {
+    const other = flat(names[pairs.i[k] === n ? pairs.j[k] : pairs.i[k]]);
+    const button = make("button", { type: "button", onclick: () => pickPair(k) }, make("span", {}, other), make("b", {}, pairs.skeleton[k].toFixed(2)));
+    list.append(make("li", {}, button));
+  }
+  return [make("h2", {}, flat(names[n])), make("p", { class: "say" }, `${count(nodes[n].degree, "link")} shown; likeliest neighbours:`), list];
+}
+
+// ── the table ───────────────────────────────────────────────────────────────────────────────────────────────
+
+const COLUMNS = [
+  { title: "Variable", value: (k) => flat(names[pairs.i[k]]) },
+  { title: "Variable", value: (k) => flat(names[pairs.j[k]]) },
+  { title: "Direct", value: (k) => pairs.skeleton[k], isNumber: true, hasMeter: true },
+  { title: "Moral", value: (k) => pairs.moral[k], isNumber: true },
+  { title: "Common child?", value: (k) => (pairs.via[k] >= 0 ? flat(names[pairs.via[k]]) : "") },
+  ...(pairs.stability ? [{ title: "Stability", value: (k) => pairs.stability[k], isNumber: true }] : []),
+  ...(pairs.partial ? [{ title: "Partial r", value: (k) => pairs.partial[k], isNumber: true }] : []),
+];
+const ROWS = 100;
+const table = { order: pairs.i.map((_, k) => k), column: 2, isRising: false, nShown: ROWS };
+
+function drawHead() {
+  byId("head").replaceChildren(...COLUMNS.map((column, c) => {
+    const isSorted = table.column === c;
+    const arrow = isSorted ? (table.isRising ? " ↑" : " ↓") : "";
+    const button = make("button", { type: "button", onclick: () => sortBy(c) }, column.title + arrow);
+    return make("th", { scope: "col", class: column.isNumber ? "number" : null, "aria-sort": isSorted ? (table.isRising ? "ascending" : "descending") : "none" }, button);
+  }));
+}
+
+function sortBy(c) {
+  table.isRising = table.column === c ? !table.isRising : !COLUMNS[c].isNumber;
+  table.column = c;
+  drawHead();
+  drawRows();
+}
+
+function listRows() {
+  const wanted = byId("search").value.trim().toLowerCase();
+  const has = (n) => names[n].toLowerCase().includes(wanted);
+  const rows = wanted ? table.order.filter((k) => has(pairs.i[k]) || has(pairs.j[k])) : [...table.order];
+  const { value, isNumber } = COLUMNS[table.column];
+  const direction = table.isRising ? 1 : -1;
+  return rows.sort((a, b) => direction * (isNumber ? value(a) - value(b) : value(a).localeCompare(value(b))) || a - b);
+}
+
+function drawRows() {
+  const rows = listRows();
+  byId("rows").replaceChildren(...rows.slice(0, table.nShown).map(drawRow));
+  byId("shown").textContent = `${Math.min(table.nShown, rows.length).toLocaleString("en")} of ${count(rows.length, "pair")}${model.n_pairs > pairs.i.length ? `; the ${(model.n_pairs - pairs.i.length).toLocaleString("en")} least likely pairs are left out here, and are in edges.csv` : ""}`;
+  byId("more").hidden = rows.length <= table.nShown;
+}
+
+function drawRow(k) {
+  const cells = COLUMNS.map((column) => {
+    const value = column.value(k);
+    if (!column.isNumber) return make("td", { title: value }, value);
+    const meter = column.hasMeter ? make("span", { class: "meter" }, make("i", { style: `width:${100 * value}%` })) : null;
+    return make("td", { class: "number" }, meter, signed(value));
+  });
+  if (pairs.fixed[k]) cells[1].append(make("span", { class: "tag" }, pairs.fixed[k]));
+  const row = make("tr", { tabindex: 0, "data-pair": k }, ...cells);
+  row.classList.toggle("below", pairs.skeleton[k] < state.threshold);
+  row.classList.toggle("picked", k === state.pair);
+  row.addEventListener("click", () => pickPair(k));
+  row.addEventListener("pointerenter", () => mark(k, null));
+  row.addEventListener("pointerleave", () => mark(state.pair, state.node));
+  row.addEventListener("keydown", (event) => steerRow(event, row, k));
+  return row;
+}
+
+function steerRow(event, row, k) {
+  const next = { ArrowDown: row.nextElementSibling, ArrowUp: row.previousElementSibling }[event.key];
+  if (event.key !== "Enter" && event.key !== " " && !next) return;
+  event.preventDefault();
+  if (next) next.focus();
+  else pickPair(k);
+}
+
+// ── the other cards ─────────────────────────────────────────────────────────────────────────────────────────
+
+function drawCards() {
+  const rows = model.n_rows ? ` · ${count(model.n_rows, "row")}` : "";
+  byId("facts").textContent = `${count(names.length, "variable")}${rows} · ${count(model.n_pairs, "pair")}`;
+  fillList("warnings", model.warnings, "Nothing to warn about.");
+  byId("mind").classList.toggle("alert", model.warnings.length > 0);
+  fillList("changes", model.changes, "Nothing but a common scale for all columns.");
+  drawMeter();
+  for (const [label, value] of model.provenance) {
+    byId("provenance").append(make("dt", {}, label), make("dd", {}, value));
+  }
+  byId("provenance").append(...model.calls.map((call) => make("pre", {}, call)));
+  byId("privacy").textContent = sample
+    ? `Privacy: this file holds a sample of the data, ${count(sample[0].length, "row")} in standard units, for the scatter plots. Whoever has the file has the sample.`
+    : "This file holds no rows of the table.";
+}
+
+function fillList(id, sentences, otherwise) {
+  const list = byId(id);
+  list.classList.toggle("plain", !sentences.length);
+  list.append(...(sentences.length ? sentences : [otherwise]).map((text) => make("li", {}, text)));
+}
+
+function drawMeter() {
+  const meter = byId("meter");
+  const said = { inside: "Yes: nothing about this table is unlike training.", outside: "Not in every respect; probabilities may be off." };
+  const verdict = said[model.domain.verdict] || "These weights do not say what their training tables looked like.";
+  meter.append(make("p", { class: `verdict ${model.domain.verdict || ""}` }, verdict));
+  for (const { label, value, low, high, outside } of model.domain.features) {
+    const [from, to] = [Math.min(low, value), Math.max(high, value)];
+    const place = (v) => 4 + (92 * (v - from)) / (to - from || 1);
+    const track = make("div", { class: "track" });
+    track.append(make("i", { style: `left:${place(low)}%;width:${place(high) - place(low)}%` }), make("b", { style: `left:${place(value)}%` }));
+    const number = Number(value.toPrecision(3)).toLocaleString("en");
+    meter.append(make("div", { class: outside ? "gauge outside" : "gauge" }, make("span", {}, label), make("span", {}, number), track));
+  }
+}
+
+function drawSure() {
+  byId("histogram").replaceChildren(drawHistogram());
+  const body = make("tbody", {}, ...model.levels.map(({ fdr, threshold, links }) =>
+    make("tr", {}, make("td", {}, `at most ${percent(fdr)}`), make("td", { class: "number" }, links ? threshold.toFixed(2) : "–"), make("td", { class: "number" }, links.toLocaleString("en")))));
+  const head = make("tr", {}, ...["Expected false", "p ≥", "Links"].map((title, c) => make("th", { scope: "col", class: c ? "number" : null }, title)));
+  byId("targets").replaceChildren(make("table", {}, make("thead", {}, head), body));
+}

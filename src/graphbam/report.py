@@ -1,0 +1,289 @@
+"""Result → one self-contained HTML page that needs no network: the graph, the evidence, the fine print.
+
+The page is a template with its style, its scripts and a JSON model written into it. Names and sentences travel in
+the model only and are put on the page as text, so that no name can become markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import inspect
+import json
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import graphbam
+from graphbam.edges import Result, choose_pairs, suspect_children
+from graphbam.graph import MORAL, SKELETON
+from graphbam.layout import lay_out
+
+Array = NDArray[np.float64]
+
+ROWS_SHOWN = 300
+"""Points in a scatter plot."""
+
+MOST_PAIRS = 20_000
+"""Pairs in the page; of more, the likeliest."""
+
+FDR_LEVELS = (0.01, 0.05, 0.1, 0.2)
+"""False-discovery targets the page offers."""
+
+SCRIPTS = ("model.js", "plots.js", "graph.js", "panels.js", "main.js")
+"""Parts of the script, in order."""
+
+_MARK = re.compile(r"\{\{(\w+)\}\}")
+_IN_MEMORY = re.compile(r"an? .+ with \d+ rows and \d+ columns")
+
+
+def write_report(
+    result: Result, path: str | os.PathLike[str], *, threshold: float = 0.5, fdr: float | None = None
+) -> Path:
+    """Write the report of a result: one HTML file that works offline.
+
+    Parameters
+    ----------
+    result : Result
+        With its `sample` the page shows scatter plots; without, it does not.
+    path : path
+        The file to write.
+    threshold, fdr
+        Where the slider stands at first; as in `Result.skeleton`.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    path = Path(path)
+    path.write_bytes(render(result, threshold=threshold, fdr=fdr).encode("utf-8", "xmlcharrefreplace"))
+    return path
+
+
+def render(result: Result, *, threshold: float = 0.5, fdr: float | None = None) -> str:
+    """The report as text; parameters are those of `write_report`."""
+    model = build_model(result, threshold=threshold, fdr=fdr)
+    parts = {
+        "version": html.escape(graphbam.__version__),
+        "title": html.escape(" ".join(_short_source(result).split())),
+        "summary": html.escape(result.summary()),
+        "style": _read("style.css"),
+        "script": '"use strict";\n(() => {\n' + "\n".join(map(_read, SCRIPTS)) + "})();\n",
+        "model": _embed(model),
+    }
+    return _MARK.sub(lambda match: parts[match[1]], _read("page.html"))  # one sweep: values are not looked into
+
+
+def build_model(result: Result, *, threshold: float = 0.5, fdr: float | None = None) -> dict[str, Any]:
+    """Everything the page knows, as plain numbers, lists and text.
+
+    Pairs are columns of equal length, likeliest direct link first; `directed` is 1 for i → j, −1 for j → i and 0
+    for no direction, `via` the place of the suspected common child or −1.
+
+    Examples
+    --------
+    >>> p = np.zeros((3, 3, 3))
+    >>> p[:] = [0.9, 0.1, 0.0]
+    >>> p[0, 1] = p[1, 0] = [0.1, 0.9, 0.0]
+    >>> model = build_model(Result(("a", "b", "c"), p))
+    >>> model["pairs"]["i"], model["pairs"]["j"], model["pairs"]["skeleton"]
+    ([0, 0, 1], [1, 2, 2], [0.9, 0.1, 0.1])
+    """
+    i, j = np.triu_indices(result.n_variables, 1)
+    p_n = result.probabilities[i, j, SKELETON]
+    chosen = choose_pairs(p_n, threshold, fdr)
+    if fdr is not None:
+        threshold = float(p_n[chosen].min()) if chosen.any() else 1.0
+    order = np.lexsort((-result.probabilities[i, j, MORAL], -p_n))
+    kept, left_out = order[:MOST_PAIRS], order[MOST_PAIRS:]
+    precision_dd, sample = _model_sample(result)
+    return {
+        "names": list(result.names),
+        "positions": _round(lay_out(result.skeleton(threshold).adjacency), 4).tolist(),
+        "pairs": _model_pairs(result, i[kept], j[kept], precision_dd),
+        "n_pairs": len(p_n),
+        "n_rows": result.provenance.get("n_rows_used"),
+        "floor": float(p_n[left_out].max()) + 1e-4 if len(left_out) else 0.0,
+        "threshold": _round_down(threshold),
+        "histogram": np.histogram(p_n, bins=20, range=(0, 1))[0].tolist(),
+        "levels": [_model_level(p_n, level) for level in FDR_LEVELS],
+        "changes": list(result.changes),
+        "warnings": list(result.warnings),
+        "domain": _model_domain(result.domain),
+        "provenance": _list_provenance(result),
+        "calls": _spell_calls(result),
+        **sample,
+    }
+
+
+# ── parts of the model ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _model_pairs(
+    result: Result, i: NDArray[np.int64], j: NDArray[np.int64], precision_dd: Array | None
+) -> dict[str, Any]:
+    p_n3 = result.probabilities[i, j]
+    pairs: dict[str, Any] = {
+        "i": i.tolist(),
+        "j": j.tolist(),
+        "skeleton": _round(p_n3[:, SKELETON], 4).tolist(),
+        "moral": _round(p_n3[:, MORAL], 4).tolist(),
+        "via": suspect_children(result.probabilities)[i, j].tolist(),
+        "directed": [0] * len(i),
+        "fixed": _find_fixed(result, i, j),
+        "stability": None,
+        "partial": None,
+    }
+    if result.stability is not None:
+        pairs["stability"] = _round(result.stability[i, j], 3).tolist()
+    if precision_dd is not None:
+        scale_d = np.sqrt(precision_dd.diagonal())
+        pairs["partial"] = _round(-precision_dd[i, j] / (scale_d[i] * scale_d[j]), 4).tolist()
+    return pairs
+
+
+def _find_fixed(result: Result, i: NDArray[np.int64], j: NDArray[np.int64]) -> dict[str, str]:
+    """Places of the pairs that prior knowledge decided."""
+    if not result.knowledge:
+        return {}
+    fixed = {edge.pair: "required" for edge in result.knowledge.required}
+    fixed |= {frozenset(pair): "forbidden" for pair in result.knowledge.forbidden_pairs()}
+    pairs = (frozenset((result.names[a], result.names[b])) for a, b in zip(i, j, strict=True))
+    return {str(k): fixed[pair] for k, pair in enumerate(pairs) if pair in fixed}
+
+
+def _model_level(p_n: Array, fdr: float) -> dict[str, float]:
+    chosen = p_n[choose_pairs(p_n, fdr=fdr)]
+    return {"fdr": fdr, "threshold": _round_down(chosen.min()) if len(chosen) else 1.0, "links": len(chosen)}
+
+
+def _model_sample(result: Result) -> tuple[Array | None, dict[str, Any]]:
+    """Points for the scatter plots, and what is needed to remove the influence of all other variables.
+
+    With P the inverse of the covariance plus a small ridge, the residuals of a pair A after regression on all
+    others are inv(P[A, A]) u[A], where u = P x. So the page needs x, u, the diagonal of P and the partial
+    correlation of each pair, and no regression at all.
+    """
+    if result.sample is None or not len(result.sample):
+        return None, {"sample": None, "turned": None, "precision": None}
+    x_md = result.sample - result.sample.mean(axis=0)
+    n_rows, n_variables = x_md.shape
+    ridge = 0.001 + 0.1 * n_variables / n_rows
+    precision_dd: Array = np.linalg.inv(x_md.T @ x_md / n_rows + ridge * np.eye(n_variables))
+    u_rd = x_md[:ROWS_SHOWN] @ precision_dd
+    precision_d = [float(f"{value:.6g}") for value in precision_dd.diagonal()]
+    packed = {"sample": _pack(result.sample[:ROWS_SHOWN]), "turned": _pack(u_rd), "precision": precision_d}
+    return precision_dd, packed
+
+
+def _pack(x_rd: Array) -> dict[str, Any]:
+    """Columns as 16-bit integers in base64, one step size a column."""
+    step_d = np.maximum(np.abs(x_rd).max(axis=0), 1e-12) / 32767
+    values = np.ascontiguousarray(np.rint(x_rd / step_d).T.astype("<i2"))
+    steps = [float(f"{step:.6g}") for step in step_d]
+    return {"steps": steps, "data": base64.b64encode(values.tobytes()).decode("ascii")}
+
+
+def _model_domain(domain: Mapping[str, Any]) -> dict[str, Any]:
+    from graphbam.preprocessing import FEATURES, judge_domain
+
+    ranges, features = domain.get("ranges") or {}, domain.get("features") or {}
+    gauges = [
+        {
+            "label": FEATURES.get(name, name),
+            "value": float(features[name]),
+            "low": float(low),
+            "high": float(high),
+            "outside": bool(judge_domain(features, {"domain": {name: (low, high)}})),
+        }
+        for name, (low, high) in ranges.items()
+        if name in features
+    ]
+    return {"verdict": domain.get("verdict"), "features": gauges}
+
+
+def _list_provenance(result: Result) -> list[tuple[str, str]]:
+    """Labels and values for the card on where the answer comes from."""
+    known = result.provenance
+    rows = [("Table", result.source), ("graphbam", known.get("graphbam")), ("Weights", known.get("weights"))]
+    rows += [("Checksum", known.get("checksum")), ("Seed", known.get("seed"))]
+    if known.get("n_rows") is not None:
+        rows.append(("Rows", f"{known.get('n_rows_used')} used of {known['n_rows']}"))
+    if known.get("n_resamples"):
+        rows.append(("Resamples", known["n_resamples"]))
+    return [(label, str(value)) for label, value in rows if value not in (None, "")]
+
+
+def _spell_calls(result: Result) -> list[str]:
+    """The command and the Python call that give this answer again; empty if the settings are not known."""
+    settings = _changed_settings(result)
+    if settings is None:
+        return []
+    knowledge = result.knowledge.to_dict() if result.knowledge else {}
+    python = {**settings, **({"knowledge": knowledge} if knowledge else {})}
+    is_file = bool(result.source) and not _IN_MEMORY.fullmatch(result.source)
+    table = repr(result.source) if is_file else "table"
+    arguments = [table, *(f"{name}={value!r}" for name, value in python.items())]
+    calls = [f"import graphbam as gb\nresult = gb.infer({', '.join(arguments)})"]
+    if is_file and not isinstance(settings.get("encode"), dict):
+        calls.insert(0, _spell_command(result.source, settings, bool(knowledge)))
+    return calls
+
+
+def _changed_settings(result: Result) -> dict[str, Any] | None:
+    """Settings of `infer` that differ from its defaults."""
+    settings = result.provenance.get("settings")
+    if settings is None:
+        return None
+    from graphbam.estimator import infer
+
+    given = {"weights": result.provenance.get("weights"), **settings}
+    given["drop"] = tuple(given.get("drop", ()))
+    defaults = inspect.signature(infer).parameters
+    return {name: value for name, value in given.items() if name in defaults and value != defaults[name].default}
+
+
+def _spell_command(source: str, settings: Mapping[str, Any], has_knowledge: bool) -> str:
+    words = ["graphbam", "infer", source]
+    for name, value in settings.items():
+        option = "--" + name.replace("_", "-")
+        for one in value if isinstance(value, tuple) else (value,):
+            words += [option] if one is True else [option, str(one)]
+    words += ["--knowledge", "knowledge.json"] if has_knowledge else []
+    return shlex.join([*words, "-o", "out"])
+
+
+# ── text ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _short_source(result: Result) -> str:
+    if not result.source:
+        return "A table"
+    return "A" + result.source[1:] if _IN_MEMORY.fullmatch(result.source) else Path(result.source).name
+
+
+def _embed(model: Mapping[str, Any]) -> str:
+    """JSON that is safe inside a script element: plain ASCII, and nothing in it can end the element."""
+    text = json.dumps(model, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _read(name: str) -> str:
+    return (resources.files("graphbam") / "data" / "report" / name).read_text(encoding="utf-8")
+
+
+def _round(values: Array, digits: int) -> Array:
+    return np.asarray(np.round(values, digits) + 0.0)  # no negative zeros
+
+
+def _round_down(p: float) -> float:
+    """Four digits as in the model, never above the probability it was taken from."""
+    return float(np.floor(round(float(p) * 1e4, 6)) / 1e4)
