@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test lint types unit clean
 
 demo: .venv/.installed
-	$(BIN)/graphbam simulate --mechanism chebyshev --n-variables 10 --n-samples 500 --degree 2 --seed 7 -o out/demo
+	$(BIN)/graphbam infer src/graphbam/data/sachs.csv.gz -o out/demo
 
 test: lint types unit
 

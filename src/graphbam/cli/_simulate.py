@@ -1,29 +1,19 @@
-"""The command line: thin, no decisions; everything heavy loads inside the commands."""
+"""`graphbam simulate`: a table with known truth, and its picture."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphbam.errors import ConfigError, GraphbamError
+from graphbam.errors import ConfigError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from graphbam.graph import Graph
-
-app = typer.Typer(
-    name="graphbam",
-    help="The graph of a table in one forward pass.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
 
 MECHANISM_NAMES = (
     "chebyshev, cosine, cubic, gp, gp_additive, heteroscedastic, interactions, linear, mixed, mlp, "
@@ -33,33 +23,6 @@ GRAPH_NAMES = "bipartite-layers, erdos-renyi, geometric, scale-free, small-world
 NOISE_NAMES = "exponential, gaussian, gumbel, laplace, mixture, student, uniform"
 
 
-def main() -> None:
-    """Run the command line; a user's mistake becomes one line on stderr and exit code 2."""
-    try:
-        app()
-    except GraphbamError as error:
-        print("error: " + " ".join(str(error).split()), file=sys.stderr)
-        raise SystemExit(2) from None
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from graphbam import __version__
-
-        typer.echo(f"graphbam {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """The graph of a table in one forward pass."""
-
-
-@app.command()
 def simulate(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the results.")],
     mechanism: Annotated[str, typer.Option(help=f"One of {MECHANISM_NAMES}.")] = "chebyshev",

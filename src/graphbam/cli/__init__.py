@@ -1,0 +1,55 @@
+"""The command line: thin, one file a command; everything heavy loads inside the commands.
+
+Exit codes: 0 all is well; 1 some tables of a folder failed, the others are written; 2 wrong usage or unusable input,
+nothing is written.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from graphbam.cli._infer import infer
+from graphbam.cli._simulate import simulate
+from graphbam.cli._weights import weights
+from graphbam.errors import GraphbamError
+
+app = typer.Typer(
+    name="graphbam",
+    help="The graph of a table in one forward pass.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command()(infer)
+app.command()(simulate)
+app.command()(weights)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake becomes one line on stderr and exit code 2."""
+    try:
+        app()
+    except GraphbamError as error:
+        print("error: " + " ".join(str(error).split()), file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from graphbam import __version__
+
+        typer.echo(f"graphbam {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """The graph of a table in one forward pass."""

@@ -1,0 +1,5 @@
+"""``python -m graphbam.cli``."""
+
+from graphbam.cli import main
+
+main()

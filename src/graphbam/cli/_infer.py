@@ -1,0 +1,182 @@
+"""`graphbam infer`: a table, or a folder of tables, to graphs, reports and pictures."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphbam.errors import ConfigError, GraphbamError
+
+if TYPE_CHECKING:
+    from graphbam.edges import Failure, Result
+
+NO_PICTURE = "no graph.png, since matplotlib is missing; run: pip install 'graphbam[plot]'"
+
+
+def infer(
+    table: Annotated[str, typer.Argument(help="A table (csv, tsv, parquet, also .gz), a folder of them, or 'sachs'.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the results.")],
+    weights: Annotated[str, typer.Option(help="Name of shipped weights, or a file.")] = "edges",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+    threshold: Annotated[float, typer.Option(help="Smallest probability of a link in the graph files.")] = 0.5,
+    fdr: Annotated[float | None, typer.Option(help="False-discovery target instead of a threshold.")] = None,
+    missing: Annotated[str, typer.Option(help="Missing values: auto, drop, impute or error.")] = "auto",
+    encode: Annotated[bool, typer.Option("--encode", help="Turn text and dates into numbers.")] = False,
+    drop: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")] = None,
+    max_rows: Annotated[int, typer.Option(help="More rows than this are thinned out.")] = 5000,
+    large: Annotated[str, typer.Option(help="Too many rows: subsample, or average several draws.")] = "subsample",
+    seed: Annotated[int, typer.Option(help="For the draw of rows and of resamples.")] = 0,
+    knowledge: Annotated[Path | None, typer.Option(metavar="JSON", help="Prior knowledge in a file.")] = None,
+    forbid: Annotated[list[str] | None, typer.Option(metavar="'A -- B'", help="No such link; repeatable.")] = None,
+    require: Annotated[list[str] | None, typer.Option(metavar="'A -> B'", help="A certain link; repeatable.")] = None,
+    tiers: Annotated[str | None, typer.Option(metavar="'A, B | C'", help="Time order, earliest first.")] = None,
+    stability: Annotated[int, typer.Option(metavar="N", help="Also infer from N bootstrap resamples.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Infer the graph of a table: edges.csv, graph.json, graph.graphml, graph.dot, report.html and graph.png.
+
+    Exit codes: 0 all is well; 1 some tables of a folder failed, the others are written; 2 wrong usage or unusable
+    input, nothing is written.
+    """
+    settings: dict[str, Any] = {
+        "weights": weights, "device": device, "missing": missing, "encode": encode, "drop": tuple(drop or ()),
+        "max_rows": max_rows, "large": large, "seed": seed, "knowledge": knowledge, "forbidden": forbid or (),
+        "required": require or (), "tiers": _read_tiers(tiers), "stability": stability,
+    }  # fmt: skip
+    _check_out(out)
+    source = _find_source(table)
+    cut: dict[str, Any] = {"threshold": threshold, "fdr": fdr}
+    with _progress(quiet or as_json) as progress:
+        _check_cut(**cut)
+        answers = _infer_all(source, out, settings | {"progress": progress})
+    write = _try_to_write if source.is_dir() else _write
+    reports = [write(answer, folder, cut) for folder, answer in answers]
+    _print(reports, is_folder=source.is_dir(), cut=cut, quiet=quiet, as_json=as_json)
+    if any("error" in report for report in reports):
+        raise typer.Exit(1)
+
+
+def _read_tiers(text: str | None) -> list[list[str]] | None:
+    """Read ``"age, sex | dose | effect"``."""
+    if text is None:
+        return None
+    return [[name.strip() for name in tier.split(",") if name.strip()] for tier in text.split("|")]
+
+
+def _check_out(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out} is a file; the outputs need a folder. Choose another name with -o.")
+
+
+def _check_cut(threshold: float, fdr: float | None) -> None:
+    """Refuse an impossible threshold before the work, not after it."""
+    import numpy as np
+
+    from graphbam.edges import choose_pairs
+
+    choose_pairs(np.empty(0), threshold, fdr)
+
+
+def _find_source(table: str) -> Path:
+    from graphbam.examples import EXAMPLES, example_path
+
+    path = Path(table).expanduser()
+    return example_path(table) if table in EXAMPLES and not path.exists() else path
+
+
+# ── the work ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _infer_all(source: Path, out: Path, settings: dict[str, Any]) -> list[tuple[Path, Result | Failure]]:
+    """Answers with the folders they belong into."""
+    import graphbam as gb
+
+    if not source.is_dir():
+        return [(out, gb.infer(source, **settings))]
+    from graphbam.table import find_tables
+
+    tables = find_tables(source)
+    folders = [out / name for name in _unique_stems(tables)]
+    return list(zip(folders, gb.infer_many(tables, **settings), strict=True))
+
+
+def _unique_stems(tables: list[Path]) -> list[str]:
+    """Names without suffixes; with them where two would be the same."""
+    stems = [path.name.removesuffix(".gz").rpartition(".")[0] or path.name for path in tables]
+    return [
+        stem if stems.count(stem) == 1 else path.name.replace(".", "_")
+        for stem, path in zip(stems, tables, strict=True)
+    ]
+
+
+def _try_to_write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -> dict[str, Any]:
+    """`_write` for one table of many: what goes wrong is noted, the others go on."""
+    try:
+        return _write(answer, folder, cut)
+    except GraphbamError as error:
+        return {"source": answer.source, "error": str(error)}
+
+
+def _write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -> dict[str, Any]:
+    """Write all files of one answer, all of them or none."""
+    from graphbam import figures
+    from graphbam.edges import Failure
+    from graphbam.report import write_report
+    from graphbam.writers import save_outputs
+
+    if isinstance(answer, Failure):
+        return {"source": answer.source, "error": answer.message}
+    extra: dict[str, Callable[[Path], None]] = {"report.html": lambda path: _ignore(write_report(answer, path, **cut))}
+    if figures.has_matplotlib():
+        extra["graph.png"] = lambda path: _ignore(figures.plot(answer, path, **cut))
+    files = save_outputs(answer, folder, extra=extra, **cut)
+    notes = [] if figures.has_matplotlib() else [NO_PICTURE]
+    return {"source": answer.source, "result": answer, "files": files, "notes": notes}
+
+
+def _ignore(value: object) -> None:
+    """Writers return nothing."""
+
+
+@contextlib.contextmanager
+def _progress(is_silent: bool) -> Iterator[Callable[[float, str], None]]:
+    """A bar on stderr, gone when the work is done; nothing when stderr is not a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True, disable=is_silent or not console.is_terminal) as bar:
+        task = bar.add_task("loading", total=1.0)
+        yield lambda share, sentence: bar.update(task, completed=share, description=sentence)
+
+
+# ── what was found ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _print(reports: list[dict[str, Any]], *, is_folder: bool, cut: dict[str, Any], quiet: bool, as_json: bool) -> None:
+    from graphbam.cli import _summary
+
+    failed = [report for report in reports if "error" in report]
+    for report in failed:
+        where = "" if report["source"] in report["error"] else f"{report['source']}: "
+        print(f"error: {where}{' '.join(report['error'].split())}", file=sys.stderr)
+    if as_json:
+        told = [_summary.to_dict(report, cut) for report in reports]
+        print(json.dumps({"tables": told} if is_folder else told[0], ensure_ascii=False, indent=1))
+    elif not quiet:
+        for report in reports:
+            if "error" not in report:
+                _summary.show(report, cut, is_brief=is_folder)
+        if is_folder:
+            _summary.show_total(len(reports), len(failed))
+    for note in {note for report in reports for note in report.get("notes", ())}:
+        if not quiet:
+            print(f"note: {note}", file=sys.stderr)

@@ -1,0 +1,130 @@
+"""What `graphbam infer` prints: for people, or as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from graphbam.edges import Result
+from graphbam.writers import Link, list_links
+
+MOST_LINKS = 12
+BAR = 10
+
+WHAT = {
+    "report.html": "open it in a browser: graph, evidence, table",
+    "graph.png": "the picture",
+    "edges.csv": "every pair with its probabilities",
+    "graph.json": "the whole result",
+    "graph.graphml": "for networkx, Gephi, Cytoscape",
+    "graph.dot": "for Graphviz",
+}
+"""Files in the order they are named, with what they are good for."""
+
+
+def to_dict(report: dict[str, Any], cut: dict[str, Any]) -> dict[str, Any]:
+    """The summary as plain numbers, lists and text."""
+    if "error" in report:
+        return {"source": report["source"], "error": report["error"]}
+    result: Result = report["result"]
+    links = list_links(result, **cut)
+    return {
+        "source": result.source,
+        "n_variables": result.n_variables,
+        "n_rows": result.provenance.get("n_rows_used"),
+        "n_links": len(links),
+        "expected_false": round(_expect_false(links), 4),
+        "links": [{"a": link.a, "b": link.b, **link.numbers} for link in links],
+        "n_moral": len(_list_moral(result, cut)),
+        "changes": list(result.changes),
+        "warnings": list(result.warnings),
+        "domain": result.domain.get("verdict"),
+        "files": [str(path) for path in report["files"]],
+        "notes": report["notes"],
+    }
+
+
+def show(report: dict[str, Any], cut: dict[str, Any], *, is_brief: bool = False) -> None:
+    """Print what was found, what was done, what to keep in mind, and where the files are."""
+    result: Result = report["result"]
+    links = list_links(result, **cut)
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(Text.assemble((_line(result.source or "table"), "bold"), f"  {_facts(result)}"))
+    console.print(Text("  " + _headline(result, links, cut)))
+    if is_brief:
+        console.print(Text(f"  {report['files'][0].parent}", style="dim"))
+    else:
+        _show_links(console, result, links)
+    _show_list(console, "Done to the data", result.changes)
+    _show_list(console, "Keep in mind", result.warnings, style="yellow")
+    if not is_brief:
+        _show_files(console, report)
+
+
+def show_total(n_tables: int, n_failed: int) -> None:
+    """Print how many tables of a folder went well."""
+    failed = f", {n_failed} failed" if n_failed else ""
+    Console(highlight=False).print(Text(f"{n_tables - n_failed} of {n_tables} tables done{failed}", style="bold"))
+
+
+def _facts(result: Result) -> str:
+    rows = result.provenance.get("n_rows_used")
+    return f"{result.n_variables} variables" + (f" · {rows} rows" if rows else "")
+
+
+def _headline(result: Result, links: list[Link], cut: dict[str, Any]) -> str:
+    rule = f"p ≥ {cut['threshold']:g}" if cut["fdr"] is None else f"false-discovery target {cut['fdr']:g}"
+    wrong = _expect_false(links)
+    parts = [f"{len(links)} link{'' if len(links) == 1 else 's'} at {rule}"]
+    if links:
+        parts.append(f"{'fewer than 0.1' if wrong < 0.1 else f'{wrong:.1f}'} expected false")
+    moral = len(_list_moral(result, cut))
+    return ", ".join(parts) + f"; {moral} pair{'' if moral == 1 else 's'} linked through a common child only"
+
+
+def _show_links(console: Console, result: Result, links: list[Link]) -> None:
+    grid = Table.grid(padding=(0, 1))
+    for link in links[:MOST_LINKS]:
+        p = link.numbers["skeleton"]
+        bar = Text("━" * max(1, round(BAR * p)), style="cyan").append("━" * (BAR - max(1, round(BAR * p))), style="dim")
+        arrow = "→" if link.is_directed else "—"
+        cells = [Text(f"  {p:.2f}"), bar, Text(f"{_line(link.a)} {arrow} {_line(link.b)}")]
+        if result.stability is not None:
+            cells.append(Text(f"in {link.numbers['stability']:.0%} of resamples", style="dim"))
+        grid.add_row(*cells)
+    console.print(grid)
+    if len(links) > MOST_LINKS:
+        console.print(Text(f"  … and {len(links) - MOST_LINKS} more", style="dim"))
+
+
+def _show_list(console: Console, title: str, sentences: tuple[str, ...], style: str = "") -> None:
+    if sentences:
+        console.print(Text(title, style="bold"))
+    for sentence in sentences:
+        console.print(Text(f"  • {_line(sentence)}", style=style))
+
+
+def _show_files(console: Console, report: dict[str, Any]) -> None:
+    console.print(Text("Written", style="bold"))
+    files = {path.name: path for path in report["files"]}
+    width = max(len(str(path)) for path in files.values())
+    for name in WHAT:
+        if name in files:
+            console.print(Text.assemble("  ", str(files[name]).ljust(width), (f"  {WHAT[name]}", "dim")))
+
+
+def _list_moral(result: Result, cut: dict[str, Any]) -> set[frozenset[str]]:
+    pairs = {frozenset(pair) for pair in result.moral_graph(**cut).undirected_edges()}
+    return pairs - {frozenset(pair) for pair in result.skeleton(**cut).undirected_edges()}
+
+
+def _expect_false(links: list[Link]) -> float:
+    """With calibrated probabilities, a link is false with probability 1 − p."""
+    return sum(1 - link.numbers["skeleton"] for link in links)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

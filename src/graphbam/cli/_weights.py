@@ -1,0 +1,94 @@
+"""`graphbam weights`: what is shipped, and the model card of each."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def weights(
+    name: Annotated[str | None, typer.Argument(help="Show the model card of these weights (a name or a file).")] = None,
+) -> None:
+    """List the weights that come with the package, or show the model card of one."""
+    if name is None:
+        _show_all()
+    else:
+        _show_one(name)
+
+
+def _show_all() -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from graphbam.weights import list_weights
+
+    names = list_weights()
+    if not names:
+        typer.echo("no weights come with this copy of graphbam; pass a file with --weights", err=True)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("name", "size", "parameters", "training", "checksum"):
+        table.add_column(title, no_wrap=True)
+    for name in names:
+        table.add_row(name, *_describe(_data() / f"{name}.safetensors"))
+    Console(highlight=False).print(table)
+
+
+def _describe(path: Path) -> tuple[str, str, str, str]:
+    from graphbam.weights import read_tensors
+
+    tensors, header = read_tensors(path)
+    n_parameters = sum(tensor.numel() for tensor in tensors.values())
+    size = f"{path.stat().st_size / 1e6:.1f} MB"
+    return size, f"{n_parameters:,}", summarise_training(header), str(header.get("sha256", ""))[:8]
+
+
+def summarise_training(header: dict[str, Any]) -> str:
+    """One line on how weights were trained, from their header.
+
+    Examples
+    --------
+    >>> summarise_training({"progress": {"step": 1200, "tables": 2_100_000, "seconds": 7300}})
+    '2.1 million tables, 1,200 steps, 2.0 h'
+    """
+    progress = header.get("progress") or {}
+    parts = []
+    if tables := progress.get("tables"):
+        parts.append(f"{tables / 1e6:.1f} million tables" if tables >= 1e6 else f"{tables:,} tables")
+    if step := progress.get("step"):
+        parts.append(f"{step:,} steps")
+    if seconds := progress.get("seconds"):
+        parts.append(f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min")
+    return ", ".join(parts) or "not stated"
+
+
+def _show_one(name: str) -> None:
+    card = _data() / f"{name}.md"
+    if card.is_file() and (_data() / f"{name}.safetensors").is_file():  # not the notes of example tables
+        _show_card(card.read_text(encoding="utf-8"))
+        return
+    from graphbam.weights import load_weights
+
+    header = load_weights(name).header
+    shown = {key: value for key, value in header.items() if key != "progress"}
+    typer.echo(f"{name}: {summarise_training(header)}\n" + json.dumps(shown, indent=1))
+
+
+def _show_card(text: str) -> None:
+    """Rendered on a terminal, as it is in a pipe."""
+    if not sys.stdout.isatty():
+        typer.echo(text, nl=not text.endswith("\n"))
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(text))
+
+
+def _data() -> Path:
+    return Path(str(resources.files("graphbam") / "data"))
