@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+import importlib
 import json
 import math
 import os
@@ -217,6 +219,7 @@ class _Run:
             network = average_into(EdgeNet(self.config.network), self.stepper)
             assert isinstance(network, EdgeNet)
             save_weights(path, network, self.header())
+        self.stepper.forward = self.network  # lets go of the process group
         return path
 
     def header(self) -> dict[str, Any]:
@@ -270,11 +273,13 @@ def _processes(device: str) -> Iterator[tuple[int, torch.device]]:
     if place.type == "cuda":
         place = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
         torch.cuda.set_device(place)
+    importlib.import_module("torch.distributed.nn")  # imported later, its defaults would hold the group until the end
     dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
     try:
         yield dist.get_rank(), place
-        dist.barrier()  # whoever leaves while the first process still writes is aborted now and then
+        dist.barrier()
     finally:
+        gc.collect()  # DistributedDataParallel sits in cycles; a group that outlives Python aborts the process
         dist.destroy_process_group()
 
 
