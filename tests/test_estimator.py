@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 import graphbam as gb
 from graphbam.edges import Failure, Result
 from graphbam.errors import ConfigError, GraphbamError, KnowledgeError
-from graphbam.estimator import choose_device, estimate_seconds
+from graphbam.estimator import choose_device, count_operations, estimate_seconds, measure_speed
 from graphbam.network import EdgeNet, EdgeNetConfig
 from graphbam.weights import load_weights, save_weights
 from standins import PartialCorrelation, Spy
@@ -241,6 +243,26 @@ def test_progress_begins_with_an_estimate(frame, tiny_path):
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)
     assert told[0][1] == "120 rows × 5 variables, 4 passes: less than a second"
+
+
+@pytest.mark.parametrize(("n_samples", "n_variables"), [(100, 30), (60, 60), (200, 20)])
+def test_operations_are_counted_as_torch_counts_them(n_samples, n_variables):
+    network = EdgeNet(EdgeNetConfig())
+    x_bmd = torch.randn(1, n_samples, n_variables, generator=torch.Generator().manual_seed(0))
+    plain_attention = sdpa_kernel(SDPBackend.MATH)  # products that the counter can see
+    with torch.no_grad(), plain_attention, FlopCounterMode(display=False) as counter:
+        network(x_bmd)
+    ours = count_operations(network.config, n_samples, n_variables)
+    assert ours == pytest.approx(counter.get_total_flops(), rel=0.15)
+
+
+def test_the_machine_is_measured_only_for_listeners(frame, tiny_path, monkeypatch):
+    monkeypatch.setattr("graphbam.estimator.measure_speed", lambda: pytest.fail("nobody asked how long it takes"))
+    gb.infer(frame, weights=tiny_path)
+
+
+def test_speed_is_that_of_a_machine():
+    assert 1e8 < measure_speed(size=256) < 1e14
 
 
 def test_larger_tables_are_announced_to_take_longer(tiny_path):

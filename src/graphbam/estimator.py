@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,12 @@ CELLS_AT_ONCE = 4_000_000
 
 SAMPLE_ROWS = 1000
 """A result keeps so many rows for pictures. They are in content order, hence a draw that is random but repeatable."""
+
+SHARE_OF_SPEED = 0.4
+"""Speed of the whole network against that of a plain matrix product, on a CPU."""
+
+GPU_SPEED = 5e12
+"""Operations a second of the whole network that a GPU reaches at least; the wait is short either way."""
 
 STABLE_FROM = 0.5
 """A pair counts as found in a resample from this skeleton probability on."""
@@ -147,7 +154,8 @@ def infer(
     ready = _prepare(data, config)
     loaded = open_weights(weights, device)
     tell = progress or _be_silent
-    tell(0.0, _announce(ready, config, loaded))
+    if progress:
+        tell(0.0, _announce(ready, config, loaded))
     x_bmd = ready.standardised()
     p_dd3 = run_network(loaded, x_bmd).mean(axis=0)
     share = _measure_stability(ready, config, loaded, tell) if config.stability else None
@@ -457,19 +465,37 @@ def _announce(ready: Prepared, config: InferenceConfig, loaded: Weights) -> str:
 
 
 def estimate_seconds(loaded: Weights, n_tables: int, n_samples: int, n_variables: int) -> float:
-    """Rough time of the forward passes, from a count of multiplications; right within a factor of two or so."""
+    """Rough time of the forward passes: operations, counted, over the speed of this machine, measured on one product.
+
+    Right within a factor of two or so, unless other work comes or goes on the same cores.
+    """
     network = getattr(loaded, "network", None)
     if network is None:
         return 0.0
-    c, m, d = network.config, float(n_samples), float(n_variables)
-    attention = c.attribute_layers * m * d * d + c.sample_layers * d * m * m
-    dense = m * d * c.channels * (4 * (c.attribute_layers + c.sample_layers) + 4 * c.dense_layers)
-    cubes = d**3 * (c.bilinear_layers * c.spd_channels * 4 + c.pair_layers * c.product_channels * 4)
-    pairs = d * d * c.pair_channels**2 * 8 * max(1, c.pair_layers)
-    work = c.channels * (attention + dense) + cubes + pairs
-    on_gpu = next(network.parameters()).device.type != "cpu"
-    speed = 5e12 if on_gpu else 1.5e10 * min(torch.get_num_threads(), 8)
-    return n_tables * float(work) / speed
+    device = next(network.parameters()).device
+    speed = GPU_SPEED if device.type != "cpu" else SHARE_OF_SPEED * measure_speed()
+    return n_tables * count_operations(network.config, n_samples, n_variables) / speed
+
+
+def count_operations(config: Any, n_samples: int, n_variables: int) -> float:
+    """Floating-point operations of one forward pass, up to small change."""
+    c, p, q, d = config.channels, config.pair_channels, config.product_channels, n_variables
+    attributes = config.attribute_layers * (8 * c * c + 4 * c * d)
+    samples = config.sample_layers * (8 * c * c + 4 * c * n_samples)
+    dense = config.dense_layers * 4 * c * config.dense_hidden
+    pair = config.pair_layers * (2 * p * (9 * q + 4 * p) + 6 * q * d) + 1000 * config.spd_channels
+    definite = config.spd_channels * (8 * config.bilinear_layers + 60)  # inverses run at a third of the speed
+    return float(n_samples * d * (attributes + samples + dense) + d**2 * pair + d**3 * definite)
+
+
+def measure_speed(size: int = 1024) -> float:
+    """Operations a second of a matrix product on the CPU, as busy as it is now: best of three, some 50 ms in all."""
+    a, seconds = torch.ones(size, size), []
+    for _ in range(3):
+        began = time.perf_counter()
+        torch.mm(a, a)
+        seconds.append(time.perf_counter() - began)
+    return 2 * size**3 / min(seconds)
 
 
 # ── scikit-learn manners ──────────────────────────────────────────────────────────────────────────────────
