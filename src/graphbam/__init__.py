@@ -10,15 +10,21 @@ __version__ = "0.1.0"
 # Public verb or noun -> module that defines it. Loaded on first use, so that `import graphbam` stays quick.
 _HOMES = {
     "BAM": "graphbam.estimator",
+    "Budget": "graphbam.training",
     "Graph": "graphbam.graph",
     "Knowledge": "graphbam.knowledge",
     "Result": "graphbam.edges",
+    "TrainConfig": "graphbam.training",
     "example_path": "graphbam.examples",
     "export": "graphbam.writers",
+    "fine_tune": "graphbam.training",
     "infer": "graphbam.estimator",
     "infer_many": "graphbam.estimator",
+    "load_weights": "graphbam.weights",
     "plot": "graphbam.figures",
+    "save_weights": "graphbam.weights",
     "simulate": "graphbam.simulation",
+    "train": "graphbam.training",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -129,7 +130,11 @@ class EdgeNetConfig:
         return cls(**values)
 
 
-DESIGNS = {"default": EdgeNetConfig, "paper": EdgeNetConfig.paper, "ablation": EdgeNetConfig.ablation}
+DESIGNS: dict[str, Callable[..., EdgeNetConfig]] = {
+    "default": EdgeNetConfig,
+    "paper": EdgeNetConfig.paper,
+    "ablation": EdgeNetConfig.ablation,
+}
 """Named network designs."""
 
 ABLATIONS = {
@@ -175,7 +180,8 @@ class EdgeNet(nn.Module):
             s_bcdd = block(s_bcdd)
         logits_bdd3 = self.head(h_bmdc, raw_bcdd, s_bcdd)
         logits_bdd3 = (logits_bdd3 + logits_bdd3.transpose(-3, -2)) / 2
-        return logits_bdd3.view(*x.shape[:-2], *logits_bdd3.shape[1:])
+        logits: Tensor = logits_bdd3.view(*x.shape[:-2], *logits_bdd3.shape[1:])
+        return logits
 
     def _observation_dtype(self, x_bmd: Tensor) -> torch.dtype:
         half = self.mixed_precision and x_bmd.is_cuda and x_bmd.dtype == torch.float32

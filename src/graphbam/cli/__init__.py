@@ -13,6 +13,7 @@ import typer
 
 from graphbam.cli._infer import infer
 from graphbam.cli._simulate import simulate
+from graphbam.cli._train import fine_tune, train
 from graphbam.cli._weights import weights
 from graphbam.errors import GraphbamError
 
@@ -27,6 +28,8 @@ app = typer.Typer(
 app.command()(infer)
 app.command()(simulate)
 app.command()(weights)
+app.command()(train)
+app.command()(fine_tune)
 
 
 def main() -> None:

@@ -2,5 +2,6 @@
 
 from graphbam.training.config import TrainConfig
 from graphbam.training.loop import Budget, train
+from graphbam.training.tuning import fine_tune
 
-__all__ = ["Budget", "TrainConfig", "train"]
+__all__ = ["Budget", "TrainConfig", "fine_tune", "train"]

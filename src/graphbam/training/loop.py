@@ -189,7 +189,7 @@ class _Run:
             return
         self.progress.skipped += int(statistics.pop("skipped"))
         last = self.progress.history[-1]["tables"] if self.progress.history else 0
-        line = {
+        line: dict[str, Any] = {
             "step": self.progress.step,
             "tables": self.progress.tables,
             "seconds": round(self.progress.seconds, 2),
@@ -200,6 +200,8 @@ class _Run:
             "share_of_floor": round(self.floor_seconds / max(seconds, 1e-9), 3),
         }
         self.floor_seconds = 0.0
+        if self.progress.skipped:
+            line["skipped_shapes"] = self.stepper.skipped_shapes()
         self.progress.note({name: line[name] for name in ("step", "tables", "seconds", "loss")})
         if self.rank == 0:
             with open(self.folder / LOG, "a") as stream:

@@ -57,16 +57,15 @@ class Stepper:
         self.average = [p.detach().clone() for p in self.parameters]
         self.totals = torch.zeros(len(STATISTICS), device=device)
         self.graphs: dict[Shape, _Captured | None] = {}
+        self.skips: dict[Shape, Tensor] = {}
         self.pool = torch.cuda.graph_pool_handle() if capture else None
 
     def step(self, batch: Batch, rate: float) -> None:
         """Learn from one batch at a learning rate."""
         self.rate.fill_(rate)
-        if not self.capture:
-            self._update(batch.x_bmd, batch.classes_bdd)
-            return
         shape = batch.shape
-        if shape not in self.graphs:  # the first visit also compiles and allocates
+        self.skips.setdefault(shape, torch.zeros_like(self.rate))
+        if not self.capture or shape not in self.graphs:  # the first visit also compiles and allocates
             self._update(batch.x_bmd, batch.classes_bdd)
             self.graphs[shape] = None
             return
@@ -84,6 +83,11 @@ class Stepper:
         means = {name: value / good for name, value in zip(STATISTICS, sums, strict=False)}
         return means | {"skipped": skipped, "steps": steps}
 
+    def skipped_shapes(self) -> dict[str, int]:
+        """Shapes that have met non-finite gradients, as "tables×samples×variables", and how often."""
+        counts = {"×".join(map(str, shape)): int(count) for shape, count in self.skips.items()}
+        return {shape: count for shape, count in counts.items() if count}
+
     def _update(self, x_bmd: Tensor, classes_bdd: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)
         loss = edge_loss(self.forward(x_bmd), classes_bdd)
@@ -99,6 +103,7 @@ class Stepper:
         with torch.no_grad():
             values = torch.stack([total, *loss, norm])
             one = torch.ones_like(bad)
+            self.skips[Shape(*x_bmd.shape)] += bad
             self.totals += torch.cat([torch.where(bad > 0, 0.0, values), torch.stack([bad, one])])
 
     def _record(self, batch: Batch) -> _Captured:

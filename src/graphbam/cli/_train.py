@@ -1,0 +1,105 @@
+"""`graphbam train` and `graphbam fine-tune`: make weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphbam.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphbam.training import TrainConfig
+
+CURVE = "curve.png"
+
+
+def train(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for checkpoint, log and weights.")],
+    network: Annotated[str, typer.Option(help="Design: default, paper or ablation.")] = "default",
+    data: Annotated[str, typer.Option(help="Simulated worlds: broad, paper or literal.")] = "broad",
+    steps: Annotated[int | None, typer.Option(help="Stop at this step, continuations counted.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes from now.")] = None,
+    decay: Annotated[bool, typer.Option("--decay", help="Bring the learning rate down at the end.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
+    start: Annotated[str | None, typer.Option(help="Weights to begin from, by name or path.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    workers: Annotated[int | None, typer.Option(help="Processes that simulate; 0: the training device does.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides first weights and all data.")] = 0,
+    learning_rate: Annotated[float | None, typer.Option(help="Peak rate; default: the design's.")] = None,
+    tiny: Annotated[bool, typer.Option("--tiny", help="Small network and tables, to see it work on a laptop.")] = False,
+) -> None:
+    """Train on an endless stream of simulated tables; under torchrun, on several GPUs."""
+    from graphbam.training import Budget
+    from graphbam.training import train as run
+
+    config = _config(network, data, seed, learning_rate, tiny)
+    budget = Budget(steps=steps, minutes=minutes, decay=decay)
+    path = run(
+        config, out, budget=budget, resume=resume, start=start, device=device, workers=workers, report=_print_line
+    )
+    if path.exists():
+        typer.echo(f"weights: {path}\nlog: {out / 'log.jsonl'}")
+        _draw(out)
+
+
+def fine_tune(
+    folder: Annotated[Path, typer.Argument(help="Folders below it hold data.csv and graph.csv (source,target).")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Weights file to write.")],
+    weights: Annotated[str, typer.Option(help="Where to start, by name or path.")] = "edges",
+    steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 500,
+    learning_rate: Annotated[float, typer.Option(help="Peak rate.")] = 2e-4,
+    replay: Annotated[float, typer.Option(help="Share of steps on the original simulated tables.")] = 0.5,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Decides order and resampling.")] = 0,
+) -> None:
+    """Continue training from released weights on labelled tables of your own."""
+    from graphbam.training.tuning import fine_tune as run
+    from graphbam.training.tuning import read_pairs
+    from graphbam.weights import save_weights
+
+    pairs = read_pairs(folder)
+    tuned = run(
+        weights, pairs, steps=steps, learning_rate=learning_rate, replay=replay, seed=seed, device=device,
+        report=lambda line: typer.echo(f"step {line['step']:>6}  loss {line['loss']:.4f}"),
+    )  # fmt: skip
+    save_weights(out, tuned.network, tuned.header)
+    typer.echo(f"weights: {out} (use it with graphbam infer --weights {out})")
+
+
+def _config(network: str, data: str, seed: int, learning_rate: float | None, tiny: bool) -> TrainConfig:
+    from graphbam.network import DESIGNS, EdgeNetConfig
+    from graphbam.simulation.config import SimulationConfig
+    from graphbam.training import TrainConfig
+
+    if network not in DESIGNS:
+        raise ConfigError(f"network={network!r} is unknown; choose from {', '.join(sorted(DESIGNS))}")
+    changes: dict[str, Any] = {"seed": seed, "network": DESIGNS[network](), "simulation": SimulationConfig.preset(data)}
+    changes |= {} if learning_rate is None else {"learning_rate": learning_rate}
+    if tiny:
+        layers: dict[str, Any] = dict.fromkeys(
+            ("attribute_layers", "sample_layers", "dense_layers", "bilinear_layers"), 1
+        )
+        changes["network"] = EdgeNetConfig(channels=32, heads=1, spd_channels=16, pair_layers=1, **layers)
+        changes |= {"variables": (5, 8, 12), "samples": (50, 100), "stagger": 1, "cells_per_step": 12_000}
+        changes |= {"burst": 2, "window": 2, "warmup_steps": 20}
+    return (TrainConfig.paper if network == "paper" else TrainConfig)(**changes)
+
+
+def _print_line(line: dict[str, float]) -> None:
+    typer.echo(
+        f"step {line['step']:>7}  tables {line['tables']:>9}  loss {line['loss']:.4f}  "
+        f"{line['tables_per_second']:>7.0f} tables/s  skipped {line['skipped']:.0f}  {line['seconds']:.0f} s"
+    )
+
+
+def _draw(out: Path) -> None:
+    from graphbam.figures import has_matplotlib
+
+    if not has_matplotlib():
+        typer.echo(f"no {CURVE}: matplotlib is not installed (pip install graphbam[plot])")
+        return
+    from graphbam.training.curve import draw_curve
+
+    typer.echo(f"curve: {draw_curve(out / 'log.jsonl', out / CURVE)}")

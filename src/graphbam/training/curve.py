@@ -1,0 +1,45 @@
+"""The learning curve of a run as a picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from graphbam.figures import save
+
+
+def draw_curve(log: Path, path: Path) -> Path:
+    """Draw losses and throughput over the tables seen, from a run's log.jsonl."""
+    from matplotlib.figure import Figure
+
+    with open(log) as stream:
+        lines = [json.loads(line) for line in stream]
+    tables = [line["tables"] for line in lines]
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    for name, colour in (("loss", "#1b4965"), ("classes", "#5fa8d3"), ("edges", "#f4a259")):
+        values = [line[name] for line in lines]
+        above.plot(tables, values, color=colour, alpha=0.25, linewidth=0.8)
+        above.plot(tables, smooth(values), color=colour, linewidth=1.8, label=name)
+    above.set(yscale="log", ylabel="loss, mean over pairs")
+    above.legend(frameon=False)
+    below.plot(tables, [line["tables_per_second"] for line in lines], color="#6c757d", linewidth=1)
+    below.set(xlabel="simulated tables seen", ylabel="tables / s")
+    for axes in (above, below):
+        axes.spines[["top", "right"]].set_visible(False)
+    return save(figure, path)
+
+
+def smooth(values: list[float], weight: float = 0.9) -> list[float]:
+    """Exponential average, corrected for its start.
+
+    Examples
+    --------
+    >>> smooth([1.0, 1.0, 1.0])
+    [1.0, 1.0, 1.0]
+    """
+    total, mass, result = 0.0, 0.0, []
+    for value in values:
+        total, mass = weight * total + (1 - weight) * value, weight * mass + (1 - weight)
+        result.append(total / mass)
+    return result
