@@ -3,6 +3,7 @@ import pytest
 
 import graphbam as gb
 from graphbam import figures
+from graphbam.edges import Result
 from graphbam.errors import GraphbamError
 from graphbam.graph import Graph
 
@@ -38,3 +39,89 @@ def test_missing_matplotlib_says_what_to_install(monkeypatch):
     monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
     with pytest.raises(GraphbamError, match=r"pip install 'graphbam\[plot\]'"):
         figures.draw_world(Graph(("a",), [[0]]), np.zeros((3, 1)))
+
+
+# ── gb.plot ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def make_result(n_variables, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet([0.3, 0.05, 0.05], size=(n_variables, n_variables))
+    return Result(tuple(f"v{k}" for k in range(n_variables)), p)
+
+
+def names_in(figure):
+    return {text.get_text() for text in figure.axes[0].texts if text.get_text()}
+
+
+@pytest.mark.parametrize("n_variables", [2, 5, 30, 40, 41, 150])
+def test_a_result_of_any_size_is_drawn(tmp_path, n_variables):
+    result = make_result(n_variables)
+    figure = gb.plot(result, tmp_path / "graph.png")
+    assert (tmp_path / "graph.png").read_bytes()[1:4] == b"PNG"
+    assert len(figure.axes[0].lines) == len(result.skeleton().undirected_edges())
+    if n_variables <= 40:
+        assert names_in(figure) == set(result.names)
+    else:
+        assert names_in(figure) <= set(result.names)
+
+
+def test_labels_do_not_cover_each_other():
+    dag, _ = gb.simulate(n_variables=150, n_samples=2, degree=2, seed=3)
+    figure = gb.plot(dag)
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text()]
+    assert len(boxes) > 110
+    corners = np.array([[box.x0, box.y0, box.x1, box.y1] for box in boxes])
+    inside = (corners[:, None, :2] + 1.5 < corners[None, :, 2:]).all(-1) & (
+        corners[None, :, :2] + 1.5 < corners[:, None, 2:]
+    ).all(-1)
+    assert inside.sum() == len(boxes)  # each overlaps itself alone
+
+
+def test_likelier_links_are_wider():
+    p = np.tile([1.0, 0, 0], (4, 4, 1))
+    for (i, j), direct in {(0, 1): 0.95, (1, 2): 0.6, (2, 3): 0.7}.items():
+        p[i, j] = p[j, i] = [1 - direct, direct, 0]
+    lines = gb.plot(Result(tuple("abcd"), p)).axes[0].lines
+    widths = [line.get_linewidth() for line in lines]
+    assert widths == sorted(widths)
+    assert widths[0] < widths[-1]
+
+
+def test_moral_links_are_dashed_and_optional():
+    p = np.tile([1.0, 0, 0], (3, 3, 1))
+    p[0, 1] = p[1, 0] = [0.05, 0.05, 0.9]
+    p[0, 2] = p[2, 0] = p[1, 2] = p[2, 1] = [0.05, 0.9, 0.05]
+    result = Result(tuple("abc"), p)
+    assert len(gb.plot(result).axes[0].lines) == 2
+    lines = gb.plot(result, moral=True).axes[0].lines
+    assert sum(line.is_dashed() for line in lines) == 1
+
+
+def test_directed_graphs_get_arrows():
+    figure = gb.plot(Graph(tuple("abc"), [[0, 1, 0], [0, 0, 1], [0, 1, 0]]))
+    assert len([text for text in figure.axes[0].texts if text.get_text() == ""]) == 1
+    assert len(figure.axes[0].lines) == 1
+
+
+def test_the_picture_goes_where_it_is_asked_to(tmp_path):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3))
+    left, right = figure.subplots(1, 2)
+    assert gb.plot(make_result(6), ax=left, title="left") is figure
+    gb.plot(make_result(60), tmp_path / "two.svg", ax=right)
+    assert left.get_title(loc="left") == "left"
+    assert "<svg" in (tmp_path / "two.svg").read_text(encoding="utf-8")
+
+
+def test_odd_names_are_drawn_as_they_are():
+    names = ("$x_1$", "a\nb", "x" * 60, r"\frac", "%s {0}", "名")
+    texts = names_in(gb.plot(Graph(names, np.zeros((6, 6)))))
+    assert {"a b", "x" * 17 + "…", "%s {0}"} <= texts
+
+
+def test_what_is_no_graph_is_refused():
+    with pytest.raises(GraphbamError, match="a dict cannot be drawn"):
+        gb.plot({})

@@ -219,6 +219,8 @@ function startDrag(event, node) {
     moved = true;
     hideTip();
     node.held = { x: (now.clientX - frame.left - view.x) / view.scale, y: (now.clientY - frame.top - view.y) / view.scale };
+    Object.assign(node, node.held);
+    redraw(); // at once; the others follow
     warm(0.5);
   }, () => {
     if (node.held) node.home = node.held;

@@ -1,0 +1,145 @@
+"""The report as a file: what it holds, how large it is, and that nothing in it can escape."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphbam as gb
+from graphbam.edges import Result, choose_pairs
+from graphbam.knowledge import Knowledge
+from graphbam.report import MOST_PAIRS, build_model, render, write_report
+from standins import PartialCorrelation
+
+HOSTILE = ("</script><script>alert(1)</script>", '"quoted" & <b>', "line\nbreak", "{{script}}", "\u2028 ü", "名")
+
+
+def make_result(n_variables, n_rows=50, **settings):
+    x_md = np.random.default_rng(n_variables).normal(size=(n_rows, n_variables)).cumsum(axis=1)
+    frame = pd.DataFrame(x_md, columns=[f"v{k}" for k in range(n_variables)])
+    return gb.infer(frame, weights=PartialCorrelation(), **settings)
+
+
+def read_model(text):
+    return json.loads(re.search(r'<script type="application/json" id="model">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_the_model_tells_what_the_result_tells():
+    result = make_result(6, stability=2)
+    model = read_model(render(result))
+    assert model["names"] == list(result.names)
+    table, pairs = result.table(), model["pairs"]
+    assert [result.names[i] for i in pairs["i"]] == table["a"].tolist()
+    assert [result.names[j] for j in pairs["j"]] == table["b"].tolist()
+    for column in ("skeleton", "moral", "stability"):
+        np.testing.assert_allclose(pairs[column], table[column], atol=6e-4)
+    assert [result.names[c] if c >= 0 else "" for c in pairs["via"]] == table["via"].tolist()
+    assert set(pairs["directed"]) == {0}
+    assert sum(model["histogram"]) == model["n_pairs"] == 15
+    assert len(model["positions"]) == 6
+
+
+def test_false_discovery_levels_are_those_of_the_result():
+    result = make_result(9)
+    p_n = result.probabilities[..., 1][np.triu_indices(9, 1)]
+    for level in build_model(result)["levels"]:
+        assert level["links"] == choose_pairs(p_n, fdr=level["fdr"]).sum()
+        assert level["links"] in (0, (p_n.round(4) >= level["threshold"]).sum())
+    start = build_model(result, fdr=0.2)["threshold"]
+    assert (p_n.round(4) >= start).sum() == choose_pairs(p_n, fdr=0.2).sum()
+
+
+def test_the_page_loads_nothing():
+    text = render(make_result(5))
+    addresses = set(re.findall(r"\w+://[^\s\"'<>)]+", text))
+    assert addresses == {"http://www.w3.org/2000/svg"}  # the name of a namespace, never fetched
+    assert not re.search(
+        r"<(link|img|iframe|object|embed)\b|@import|url\(|\bsrc=|\bfetch\(|XMLHttpRequest|import\(", text
+    )
+    assert "default-src 'none'" in text
+
+
+def test_hostile_names_end_up_in_the_model_only(tmp_path):
+    p = np.tile([0.2, 0.7, 0.1], (6, 6, 1))
+    source = '<img src=x onerror=alert(1)>"/t.csv'
+    result = Result(HOSTILE, p, (HOSTILE[0],), (HOSTILE[1],), {"verdict": None}, source=source)
+    text = write_report(result, tmp_path / "report.html").read_text(encoding="utf-8")
+    clean = render(make_result(6))
+    for tag in ("<script", "</script", "<img", "<b>"):
+        assert text.count(tag) == clean.count(tag), tag
+    model = read_model(text)
+    assert model["names"] == list(HOSTILE)
+    assert model["changes"] == [HOSTILE[0]]
+    assert "<title>t.csv · graphbam</title>" in text
+
+
+def test_the_title_is_escaped():
+    result = Result(("a", "b"), np.tile([1.0, 0, 0], (2, 2, 1)), source="<i>{{model}}")
+    assert "<h1>&lt;i&gt;{{model}}</h1>" in render(result)
+
+
+@pytest.mark.parametrize(("n_variables", "limit"), [(2, 0.2), (30, 1.5), (150, 6.0)])
+def test_size(tmp_path, n_variables, limit):
+    result = make_result(n_variables, n_rows=1500, stability=1)
+    assert write_report(result, tmp_path / "r.html").stat().st_size < limit * 1e6
+
+
+def test_of_very_many_pairs_the_likeliest_are_kept():
+    n = 210
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], size=(n, n))
+    model = build_model(Result(tuple(map(str, range(n))), p))
+    assert len(model["pairs"]["i"]) == MOST_PAIRS < model["n_pairs"]
+    assert min(model["pairs"]["skeleton"]) == pytest.approx(model["floor"], abs=1e-3)
+
+
+def test_a_result_without_sample_has_no_points():
+    plain = Result.from_dict(make_result(4).to_dict())
+    model = read_model(render(plain))
+    assert model["sample"] is model["turned"] is model["pairs"]["partial"] is None
+
+
+def test_the_sample_survives_packing():
+    import base64
+
+    result = make_result(5, n_rows=700)
+    packed = build_model(result)["sample"]
+    values = np.frombuffer(base64.b64decode(packed["data"]), "<i2").reshape(5, -1).T * packed["steps"]
+    np.testing.assert_allclose(values, result.sample[:300], atol=2e-4)
+
+
+def test_few_rows_constant_and_equal_columns_are_no_trouble():
+    frame = pd.DataFrame({"a": [1.0, 2, 4], "b": [1.0, 2, 4], "c": 7.0, "d": [3.0, 1, 2]})
+    model = build_model(gb.infer(frame, weights=PartialCorrelation()))
+    assert np.isfinite(model["pairs"]["partial"]).all()
+    assert np.isfinite(model["precision"]).all()
+
+
+def test_domain_and_knowledge_are_told():
+    weights = PartialCorrelation(header={"domain": {"n_samples": [500, 900], "asymmetry": [0, 9]}})
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc"))
+    knowledge = Knowledge(forbidden=["a -- b"], required=["b -> c"])
+    model = build_model(gb.infer(frame, weights=weights, knowledge=knowledge))
+    assert model["domain"]["verdict"] == "outside"
+    assert [gauge["outside"] for gauge in model["domain"]["features"]] == [True, False]
+    told = {
+        (model["pairs"]["i"][int(k)], model["pairs"]["j"][int(k)]): how for k, how in model["pairs"]["fixed"].items()
+    }
+    assert told == {(0, 1): "forbidden", (1, 2): "required"}
+
+
+def test_the_calls_give_the_same_answer_again(tmp_path):
+    path = tmp_path / "my table.csv"
+    pd.DataFrame(np.random.default_rng(0).normal(size=(40, 4)), columns=list("abcd")).to_csv(path, index=False)
+    result = gb.infer(path, weights=PartialCorrelation(name="edges"), drop=["d"], seed=4, required=["a -- b"])
+    command, call = build_model(result)["calls"]
+    assert command == f"graphbam infer '{path}' --seed 4 --drop d --knowledge knowledge.json -o out"
+    again = call.replace("gb.infer(", "gb.infer(weights=weights, data=").replace("import graphbam as gb\n", "")
+    scope = {"gb": gb, "weights": PartialCorrelation()}
+    exec(again, scope)
+    assert np.array_equal(scope["result"].probabilities, result.probabilities)
+    in_memory = build_model(make_result(3))["calls"]
+    assert in_memory == ["import graphbam as gb\nresult = gb.infer(table, weights='stand-in')"]

@@ -1,0 +1,242 @@
+"""The report in a real browser: what a reader does must work. Skipped where there is no Chromium."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphbam as gb
+from graphbam.report import render
+from standins import PartialCorrelation
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--window-size=1400,1000",
+    "--virtual-time-budget=8000", "--dump-dom",
+)  # fmt: skip
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; on Debian: apt-get install chromium"),
+    pytest.mark.xdist_group("browser"),
+]
+
+LISTEN = """
+window.troubles = [];
+for (const kind of ["error", "unhandledrejection", "securitypolicyviolation"]) {
+  const describe = (event) => `${kind}: ${event.message || event.reason || event.blockedURI}`;
+  window.addEventListener(kind, (event) => troubles.push(describe(event)));
+}
+for (const kind of ["error", "warn"]) console[kind] = (...words) => troubles.push(`${kind}: ${words.join(" ")}`);
+window.requestAnimationFrame = (act) => setTimeout(act, 16);  // a page without a screen gets no frames
+"""
+
+HELPERS = """
+const one = (query) => document.querySelector(query), all = (query) => [...document.querySelectorAll(query)];
+const slide = (p) => { one("#threshold").value = p; one("#threshold").dispatchEvent(new Event("input")); };
+const point = (target, kind, x, y) => target.dispatchEvent(
+  new PointerEvent(kind, { clientX: x, clientY: y, bubbles: true, cancelable: true, pointerType: "mouse" }));
+const key = (target, name) => target.dispatchEvent(
+  new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
+const search = (text) => { one("#search").value = text; one("#search").dispatchEvent(new Event("input")); };
+const place = (node) => node.getAttribute("transform").match(/[-.0-9]+/g).map(Number);
+const minus = ([a, b], [c, d]) => [a - c, b - d];
+const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+const told = { troubles };
+const tell = () => {
+  const note = document.createElement("pre");
+  note.id = "told";
+  note.textContent = JSON.stringify(told);
+  document.body.append(note);
+};
+"""
+
+
+def browse(folder, page, script, *flags):
+    """Open a page, run a script in it, and return what the script put into `told`."""
+    page = page.replace("<style>", f"<script>{LISTEN}</script><style>", 1)
+    caught = "catch (error) { troubles.push(String(error.stack)); }"
+    acts = f"<script>(async () => {{ {HELPERS} try {{ {script} }} {caught} tell(); }})();"
+    before, _, after = page.rpartition("</body>")
+    path = folder / "report with spaces.html"
+    path.write_text(f"{before}{acts}</script></body>{after}", encoding="utf-8")
+    command = [CHROMIUM, *FLAGS, *flags, f"--user-data-dir={folder / 'profile'}", path.as_uri()]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    found = re.search(r'<pre id="told">(.*?)</pre>', dom, re.DOTALL)
+    assert found, dom[-2000:]
+    return json.loads(html.unescape(found[1]))
+
+
+def make_result(n_variables, seed=0, names=None):
+    rng = np.random.default_rng(seed)
+    x_md = rng.normal(size=(200, n_variables))
+    for child in range(2, n_variables):
+        x_md[:, child] += x_md[:, child - 1] - 1.2 * x_md[:, rng.integers(child - 1)]
+    names = names or [f"v{k}" for k in range(n_variables)]
+    return gb.infer(pd.DataFrame(x_md, columns=names), weights=PartialCorrelation(), stability=3)
+
+
+@pytest.mark.parametrize("n_variables", [2, 8, 60])
+def test_the_page_opens_without_trouble_and_the_slider_works(tmp_path, n_variables):
+    result = make_result(n_variables)
+    told = browse(tmp_path, render(result), """
+        told.start = all(".edge").length;
+        told.nodes = all(".node").length;
+        slide(0.3); told.low = all(".edge").length; told.said = one("#n-links").textContent;
+        slide(0.9); told.high = all(".edge").length; told.wrong = one("#n-false").textContent;
+        one("#moral").click(); told.moral = all(".edge.moral").length; told.moralSaid = one("#n-moral").textContent;
+        const before = all(".node").map(place);
+        one("#arrange").click(); await wait(3000);
+        told.arranged = all(".node").some((node, n) => Math.hypot(...minus(place(node), before[n])) > 5);
+        one("#zoom-in").click(); one("#fit").click();
+        told.plots = all("#detail .plot").length;
+        told.inside = all(".node").every((node) => {
+          const [box, frame] = [node.getBoundingClientRect(), one("#graph svg").getBoundingClientRect()];
+          const fits = (low, high) => box[low] >= frame[low] && box[high] <= frame[high];
+          return fits("left", "right") && fits("top", "bottom");
+        });
+    """)  # fmt: skip
+    p_n = np.round(result.probabilities[..., 1][np.triu_indices(n_variables, 1)], 4)
+    assert told["troubles"] == []
+    assert told["nodes"] == n_variables
+    assert [told[when] for when in ("start", "low", "high")] == [(p_n >= t).sum() for t in (0.5, 0.3, 0.9)]
+    assert told["said"].split()[0] == str((p_n >= 0.3).sum())
+    assert int(told["moralSaid"]) == told["moral"]
+    assert told["plots"] == (2 if n_variables > 2 else 1)
+    assert told["inside"]
+    assert told["arranged"] or n_variables == 2
+    if (p_n >= 0.9).any():
+        assert float(told["wrong"].replace("< ", "").split()[0]) == pytest.approx((1 - p_n[p_n >= 0.9]).sum(), abs=0.1)
+
+
+def test_evidence_agrees_with_a_ridge_regression(tmp_path):
+    result = make_result(8)
+    told = browse(tmp_path, render(result), """
+        const edge = one(".edge[data-pair='1']");
+        edge.dispatchEvent(new Event("click"));
+        told.title = one("#detail h2").textContent;
+        told.captions = all("#detail figcaption").map((caption) => caption.textContent);
+        told.picked = edge.classList.contains("picked") && one("#rows tr.picked").dataset.pair === "1";
+    """)  # fmt: skip
+    assert told["troubles"] == []
+    assert told["picked"]
+    a, b = told["title"].split(" — ")
+    assert {a, b} == set(result.table().loc[1, ["a", "b"]])
+    i, j = result.names.index(a), result.names.index(b)
+    x_md = result.sample - result.sample.mean(axis=0)
+    rest = np.delete(x_md, [i, j], axis=1)
+    ridge = (0.001 + 0.1 * 8 / 200) * 200 * np.eye(6)
+    left = x_md - rest @ np.linalg.solve(rest.T @ rest + ridge, rest.T @ x_md)
+    measured = [np.corrcoef(x_md[:, i], x_md[:, j])[0, 1], np.corrcoef(left[:, i], left[:, j])[0, 1]]
+    shown = [float(caption.rsplit(" ", 1)[1].replace("−", "-")) for caption in told["captions"]]
+    np.testing.assert_allclose(shown, measured, atol=0.02)
+
+
+def test_table_search_sort_and_keys(tmp_path):
+    told = browse(tmp_path, render(make_result(8)), """
+        told.rows = all("#rows tr").length;
+        search("V3"); told.found = all("#rows tr").length; search("");
+        const direct = () => all("#rows tr").map((row) => Number(row.cells[2].textContent));
+        told.falling = direct(); all("#head button")[2].click(); told.rising = direct();
+        told.sort = all("#head th")[2].getAttribute("aria-sort");
+        const first = one("#rows tr"); first.focus(); key(first, "ArrowDown");
+        told.focus = document.activeElement === first.nextElementSibling;
+        key(document.activeElement, "Enter"); told.picked = first.nextElementSibling.classList.contains("picked");
+        const node = one(".node"); key(node, "Enter");
+        told.neighbours = all("#detail .list button").length;
+        told.faded = one("#graph svg").classList.contains("faded");
+        one("#detail .list button").click(); told.plots = all("#detail .plot").length;
+        key(one("#graph svg"), "Escape"); told.cleared = all("#detail .plot").length;
+    """)  # fmt: skip
+    assert told["troubles"] == []
+    assert (told["rows"], told["found"]) == (28, 7)
+    assert told["falling"] == sorted(told["falling"], reverse=True)
+    assert told["rising"] == sorted(told["rising"])
+    assert told["sort"] == "ascending"
+    assert told["focus"]
+    assert told["picked"]
+    assert told["neighbours"] >= 5
+    assert told["faded"]
+    assert (told["plots"], told["cleared"]) == (2, 0)
+
+
+def test_variables_can_be_dragged_and_the_graph_moved(tmp_path):
+    told = browse(tmp_path, render(make_result(8)), """
+        const node = one(".node"), svg = one("#graph svg"), box = node.getBoundingClientRect();
+        const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+        const before = place(node);
+        point(node, "pointerdown", x, y); point(window, "pointermove", x + 60, y + 40); await wait(500);
+        point(window, "pointerup", x + 60, y + 40); await wait(1500);
+        const after = place(node);
+        told.moved = minus(after, before);
+        point(svg, "pointerdown", 200, 400);
+        point(window, "pointermove", 230, 380); point(window, "pointerup", 230, 380);
+        told.panned = minus(place(node), after);
+        const gap = () => Math.hypot(...minus(...all(".node").slice(0, 2).map(place)));
+        const near = gap(); one("#zoom-in").click(); told.zoomed = gap() / near;
+        one("#reset").click(); told.back = minus(place(node), before);
+    """)  # fmt: skip
+    assert told["troubles"] == []
+    np.testing.assert_allclose(told["moved"], [60, 40], atol=12)
+    np.testing.assert_allclose(told["panned"], [30, -20], atol=0.2)
+    assert told["zoomed"] == pytest.approx(1.3, abs=0.01)
+    np.testing.assert_allclose(told["back"], [0, 0], atol=0.5)
+
+
+def test_light_and_dark(tmp_path):
+    look = """
+        const colour = () => getComputedStyle(document.body).backgroundColor;
+        told.page = colour(); one("#theme").click(); told.other = colour();
+        told.theme = document.documentElement.dataset.theme;
+        localStorage.clear();
+    """
+    page = render(make_result(3))
+    light = browse(tmp_path, page, look, "--blink-settings=preferredColorScheme=1")
+    dark = browse(tmp_path, page, look, "--blink-settings=preferredColorScheme=0")
+    assert light["troubles"] == []
+    assert light["theme"] == "dark"
+    assert light["page"] == "rgb(243, 245, 248)"
+    assert light["other"] == dark["page"] == "rgb(14, 20, 27)"
+
+
+def test_hostile_names_stay_text(tmp_path):
+    names = [
+        "<script>window.hacked = 1</script>",
+        '"><img src=x onerror="hacked=1">',
+        "a\nb",
+        "{{model}}",
+        "</script>",
+        "ü \u2028 日本",
+    ]
+    told = browse(tmp_path, render(make_result(6, names=names)), """
+        told.hacked = typeof window.hacked; told.images = all("img").length;
+        told.names = all(".node").map((node) => node.getAttribute("aria-label"));
+        all(".node").forEach((node) => key(node, "Enter"));
+        all("#rows tr").forEach((row) => row.click());
+        told.after = typeof window.hacked;
+    """)  # fmt: skip
+    assert told["troubles"] == []
+    assert told["names"] == names
+    assert told["hacked"] == told["after"] == "undefined"
+    assert told["images"] == 0
+
+
+def test_directed_links_get_an_arrow_head(tmp_path):
+    page = render(make_result(4))
+    plain = browse(tmp_path, page, 'told.heads = all(".head").length;')
+    turned = re.sub(r'"directed":\[0,0,', '"directed":[1,-1,', page)
+    told = browse(tmp_path, turned, """
+        slide(0.02); told.heads = all(".head").map((head) => head.getAttribute("d"));
+        one(".edge[data-pair='0']").dispatchEvent(new Event("click")); told.title = one("#detail h2").textContent;
+    """)  # fmt: skip
+    assert plain["heads"] == 0
+    assert told["troubles"] == []
+    assert len(told["heads"]) == 2
+    assert "NaN" not in "".join(told["heads"])
+    assert "→" in told["title"]
