@@ -1,10 +1,17 @@
 import csv
+import json
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from graphbam import cli
+import graphbam as gb
+from graphbam import cli, figures
+from graphbam.cli import _simulate
+from graphbam.edges import Result
 from graphbam.simulation import GRAPHS, MECHANISMS, NOISES
 
 
@@ -37,10 +44,6 @@ def test_simulate_writes_table_graph_and_picture(tmp_path, capsys, monkeypatch):
 
 
 def test_simulate_agrees_with_python(tmp_path, capsys, monkeypatch):
-    import numpy as np
-
-    import graphbam as gb
-
     run(capsys, monkeypatch, "simulate", "--n-variables", 6, "--n-samples", 30, "--degree", 2, "-o", tmp_path)
     _, x_md = gb.simulate(mechanism="chebyshev", graph="erdos-renyi", n_variables=6, n_samples=30, degree=2, seed=0)
     stored = np.loadtxt(tmp_path / "data.csv", delimiter=",", skiprows=1)
@@ -78,9 +81,9 @@ def test_a_file_in_the_way_is_named(tmp_path, capsys, monkeypatch):
 
 
 def test_help_names_every_choice():
-    assert cli.MECHANISM_NAMES.split(", ") == sorted(MECHANISMS)
-    assert cli.GRAPH_NAMES.split(", ") == sorted(GRAPHS)
-    assert cli.NOISE_NAMES.split(", ") == sorted(NOISES)
+    assert _simulate.MECHANISM_NAMES.split(", ") == sorted(MECHANISMS)
+    assert _simulate.GRAPH_NAMES.split(", ") == sorted(GRAPHS)
+    assert _simulate.NOISE_NAMES.split(", ") == sorted(NOISES)
 
 
 def test_version_and_help(capsys, monkeypatch):
@@ -96,3 +99,189 @@ def test_help_loads_nothing_heavy():
     heavy = "import sys, graphbam.cli; print(*{'torch', 'numpy', 'pandas', 'matplotlib'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+# ── infer ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+TINY = Path(__file__).parent / "data" / "tiny.safetensors"
+FILES = {"edges.csv", "graph.json", "graph.graphml", "graph.dot", "report.html", "graph.png"}
+
+
+@pytest.fixture
+def infer(tmp_path, capsys, monkeypatch):
+    """Run `graphbam infer` with toy weights; returns exit code, output, errors and the folder of results."""
+
+    def make(source, *options, out="out"):
+        arguments = ("infer", source, "-o", tmp_path / out, "--weights", TINY, "--device", "cpu", *options)
+        return *run(capsys, monkeypatch, *arguments), tmp_path / out
+
+    return make
+
+
+@pytest.fixture
+def table(tmp_path):
+    x_md = np.random.default_rng(0).normal(size=(60, 4)).cumsum(axis=1)
+    path = tmp_path / "my cells.csv"
+    pd.DataFrame(x_md, columns=["a", "b [bold]x", "c", "d"]).to_csv(path, index=False)
+    return path
+
+
+def test_infer_writes_everything_and_says_so(infer, table):
+    code, text, error, out = infer(table, "--threshold", 0.01)
+    assert (code, error) == (0, "")
+    assert {path.name for path in out.iterdir()} == FILES
+    assert "4 variables · 60 rows" in text
+    assert "links at p ≥ 0.01" in text
+    assert "b [bold]x" in text
+    assert all(str(out / name) in text for name in FILES)
+    assert (out / "graph.png").read_bytes()[1:4] == b"PNG"
+
+
+def test_infer_agrees_with_python(infer, table):
+    _, _, _, out = infer(table, "--seed", 3)
+    stored = Result.from_dict(json.loads((out / "graph.json").read_text(encoding="utf-8")))
+    ours = gb.infer(table, weights=TINY, device="cpu", seed=3)
+    np.testing.assert_allclose(stored.probabilities, ours.probabilities, atol=1e-6)
+    assert stored.provenance == ours.provenance
+
+
+def test_every_option_reaches_the_answer(infer, table, tmp_path):
+    (tmp_path / "known.json").write_text('{"prior_odds": [["a", "c", 5.0]]}')
+    _, text, _, _ = infer(table, "--json", "--drop", "d", "--forbid", "a -- c", "--require", "a -> b [bold]x",
+                          "--tiers", "a | b [bold]x, c", "--stability", 3, "--max-rows", 50, "--large", "average",
+                          "--missing", "impute", "--encode", "--fdr", 0.3)  # fmt: skip
+    told = json.loads(text)
+    assert told["n_variables"] == 3
+    assert told["links"][0] == {"a": "a", "b": "b [bold]x", "none": 0, "skeleton": 1, "moral": 0, "stability": 1}
+    assert {"a", "c"} not in [{link["a"], link["b"]} for link in told["links"]]
+    assert any("averaged" in change for change in told["changes"])
+    assert any("left out as asked: 'd'" in change for change in told["changes"])
+    assert {Path(path).name for path in told["files"]} == FILES
+    code, _, _, out = infer(table, "--knowledge", tmp_path / "known.json", "-q", out="known")
+    assert code == 0
+    assert json.loads((out / "graph.json").read_text())["knowledge"]["prior_odds"] == [["a", "c", 5.0]]
+
+
+def test_quiet_prints_nothing_and_json_prints_json_only(infer, table):
+    assert infer(table, "--quiet")[:3] == (0, "", "")
+    code, text, error, _ = infer(table, "--json")
+    assert (code, error) == (0, "")
+    assert json.loads(text)["n_rows"] == 60
+
+
+def test_without_matplotlib_the_picture_is_missed_aloud(infer, table, monkeypatch):
+    monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
+    code, _, error, out = infer(table)
+    assert code == 0
+    assert error.startswith("note: no graph.png, since matplotlib is missing")
+    assert {path.name for path in out.iterdir()} == FILES - {"graph.png"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--weights", "nope"], "error: no weights named 'nope'"),
+        (["--device", "abacus"], "error: device='abacus' cannot be used here"),
+        (["--missing", "guess"], "error: missing='guess' is not known"),
+        (["--large", "all"], "error: large='all' is not known"),
+        (["--threshold", "2"], "error: threshold=2.0 is not a probability"),
+        (["--fdr", "0"], "error: fdr=0.0 is not a share"),
+        (["--drop", "z"], "error: drop names the column 'z'"),
+        (["--forbid", "a"], "error: 'a' is not an edge"),
+        (["--require", "a -> z"], "error: knowledge names 'z'"),
+        (["--tiers", "a | a"], "error: 'a' is in tier 1 and in tier 2"),
+        (["--knowledge", "none.json"], "error: none.json cannot be read"),
+        (["--max-rows", "1"], "error: max_rows=1"),
+        (["--stability", "-1"], "error: stability=-1"),
+    ],
+)
+def test_wrong_options_give_one_line_and_write_nothing(infer, table, options, message):
+    code, text, error, out = infer(table, *options)
+    assert (code, text) == (2, "")
+    assert error.startswith(message)
+    assert error.count("\n") == 1
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n", b"a\n1\n2\n", b"PK\x03\x04", b"a,b\nx,1\ny,2\nx,3\n"])
+def test_unusable_tables_give_one_line_and_write_nothing(infer, tmp_path, content):
+    (tmp_path / "bad.csv").write_bytes(content)
+    code, text, error, out = infer(tmp_path / "bad.csv")
+    assert (code, text) == (2, "")
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert not out.exists()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_missing_files_and_files_in_the_way_are_named(infer, table, tmp_path):
+    code, _, error, _ = infer(tmp_path / "my cels.csv")
+    assert code == 2
+    assert "Did you mean" in error
+    (tmp_path / "taken").write_text("mine")
+    code, _, error, out = infer(table, out="taken")
+    assert code == 2
+    assert "is a file" in error
+    assert out.read_text() == "mine"
+
+
+def test_a_folder_of_tables_survives_a_bad_one(infer, table, tmp_path):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for name in ("one.csv", "two.csv", "two.tsv"):
+        pd.read_csv(table).to_csv(folder / name, index=False, sep="\t" if name.endswith("tsv") else ",")
+    (folder / "bad.csv").write_text("")
+    code, text, error, out = infer(folder)
+    assert code == 1
+    assert error.startswith("error: ")
+    assert "bad.csv is empty" in error
+    assert error.count("\n") == 1
+    assert {path.name for path in out.iterdir()} == {"one", "two_csv", "two_tsv"}
+    assert all({path.name for path in one.iterdir()} == FILES for one in out.iterdir())
+    assert "3 of 4 tables done, 1 failed" in text
+    (folder / "bad.csv").unlink()
+    code, text, error, _ = infer(folder, "--json")
+    assert (code, error) == (0, "")
+    assert len(json.loads(text)["tables"]) == 3
+
+
+def test_an_example_is_found_by_name_unless_a_file_has_it(infer, table, tmp_path, monkeypatch):
+    _, text, _, _ = infer("sachs", "--json")
+    told = json.loads(text)
+    assert (told["n_variables"], told["n_rows"]) == (11, 853)
+    monkeypatch.chdir(tmp_path)
+    Path("sachs").write_bytes(table.read_bytes())
+    assert json.loads(infer("sachs", "--json")[1])["n_variables"] == 4
+
+
+# ── weights ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_weights_are_listed_with_size_and_training(capsys, monkeypatch, tmp_path):
+    from graphbam import weights
+    from graphbam.cli import _weights
+
+    for module, name in ((weights, "_shipped"), (_weights, "_data")):
+        monkeypatch.setattr(module, name, lambda: tmp_path)
+    code, text, error = run(capsys, monkeypatch, "weights")
+    assert (code, text) == (0, "")
+    assert "no weights come with this copy" in error
+    (tmp_path / "toy.safetensors").write_bytes(TINY.read_bytes())
+    code, text, _ = run(capsys, monkeypatch, "weights")
+    assert code == 0
+    assert text.splitlines()[1].split()[:1] == ["toy"]
+    assert "MB" in text
+    code, text, _ = run(capsys, monkeypatch, "weights", "toy")
+    assert code == 0
+    assert '"config"' in text
+    (tmp_path / "toy.md").write_text("# Toy weights\n\nFor tests.\n")
+    assert run(capsys, monkeypatch, "weights", "toy")[1] == "# Toy weights\n\nFor tests.\n"
+    code, _, error = run(capsys, monkeypatch, "weights", "nope")
+    assert code == 2
+    assert error.startswith("error: no weights named 'nope'")
+
+
+def test_wrong_usage_is_exit_code_two(capsys, monkeypatch):
+    assert run(capsys, monkeypatch, "infer")[0] == 2
+    assert run(capsys, monkeypatch, "infer", "x.csv")[0] == 2
+    assert run(capsys, monkeypatch, "nonsense")[0] == 2
