@@ -6,7 +6,7 @@
 Simulated cells: every mechanism × seven shapes, fixed seeds, the paper's graphs, noise and signal strength, so that the
 same tables meet every method on every machine. Third-party tables: every folder with data.csv.gz and graph.csv, rows
 capped at 600, at most 110 variables, averaged over families. Writes one tidy row a table and method (scores.csv) and
-prints the means. `--baselines` adds shrunk partial correlation and, on the first tables of a cell, graphical lasso.
+prints the means. Baselines: shrunk partial correlation and, on the first tables of a cell, graphical lasso.
 """
 
 from __future__ import annotations
@@ -56,14 +56,13 @@ def main() -> None:
     parser.add_argument("--per-cell", type=int, default=16)
     parser.add_argument("--shapes", nargs="+", default=[f"{d}x{m}" for d, m in SHAPES], help="such as 50x200")
     parser.add_argument("--mechanisms", nargs="*", default=sorted(MECHANISMS))
-    parser.add_argument("--baselines", action="store_true")
+    parser.add_argument("--baselines", nargs="*", default=[], choices=list(BASELINES), help="also score these")
     options = parser.parse_args()
     loaded = load_weights(options.weights, options.device)
     rows: list[dict[str, object]] = []
     for case in cases(options):
         rows += score_network(loaded, case)
-        if options.baselines:
-            rows += score_baselines(case)
+        rows += [row for name in options.baselines for row in score_baseline(name, case)]
     scores = pd.DataFrame(rows)
     folder = Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -120,17 +119,19 @@ def score_network(loaded: LoadedWeights, case: Case) -> list[dict[str, object]]:
     return rows
 
 
-def score_baselines(case: Case) -> list[dict[str, object]]:
+def score_baseline(name: str, case: Case) -> list[dict[str, object]]:
+    strength_of, most_tables = BASELINES[name]
+    rows = []
+    for index, x_md in enumerate(case.x_bmd[:most_tables].double().numpy()):
+        strength = strength_of(x_md)
+        rows.append(score(case, index, name, strength, strength))
+    return rows
+
+
+def shrunk_partial_correlation(x_md: np.ndarray) -> np.ndarray:
     from sklearn.covariance import ledoit_wolf
 
-    rows = []
-    for index, x_md in enumerate(case.x_bmd.double().numpy()):
-        strength = partial_correlation(np.linalg.inv(ledoit_wolf(x_md)[0]))
-        rows.append(score(case, index, "partial correlation", strength, strength))
-        if index < GLASSO_TABLES:
-            strength = graphical_lasso_strength(x_md)
-            rows.append(score(case, index, "graphical lasso", strength, strength))
-    return rows
+    return partial_correlation(np.linalg.inv(ledoit_wolf(x_md)[0]))
 
 
 def partial_correlation(precision_dd: np.ndarray) -> np.ndarray:
@@ -149,6 +150,12 @@ def graphical_lasso_strength(x_md: np.ndarray) -> np.ndarray:
             return partial_correlation(GraphicalLassoCV(cv=3).fit(x_md).precision_)
         except (FloatingPointError, ValueError):  # a singular fold: it has no answer
             return np.zeros((x_md.shape[1],) * 2)
+
+
+BASELINES = {
+    "partial-correlation": (shrunk_partial_correlation, None),
+    "graphical-lasso": (graphical_lasso_strength, GLASSO_TABLES),
+}
 
 
 def score(case: Case, index: int, method: str, skeleton: np.ndarray, edge: np.ndarray) -> dict[str, object]:

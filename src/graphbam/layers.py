@@ -193,8 +193,7 @@ class BilinearBlock(nn.Module):
         self.activation = SPDActivation(channels)
 
     def forward(self, s_bcdd: Tensor) -> Tensor:
-        result: Tensor = self.activation(self.attention(s_bcdd))
-        return result
+        return self.activation(self.attention(s_bcdd))
 
 
 # ── pairs: (B, D, D, P), no longer definite, no longer symmetric ──────────────────────────────────────────────────
@@ -243,5 +242,4 @@ class PairBlock(nn.Module):
         a1, b1, a2, b2, a3, b3 = sides.chunk(6, 1)
         products = torch.cat([a1 @ b1, a2.mT @ b2, a3 @ b3.mT], 1) * rsqrt_d.to(sides.dtype)
         mixed = self.out(products.permute(0, 2, 3, 1))
-        result: Tensor = self.dense(self.residual(z_bddp, mixed))
-        return result
+        return self.dense(self.residual(z_bddp, mixed))

@@ -180,8 +180,7 @@ class EdgeNet(nn.Module):
             s_bcdd = block(s_bcdd)
         logits_bdd3 = self.head(h_bmdc, raw_bcdd, s_bcdd)
         logits_bdd3 = (logits_bdd3 + logits_bdd3.transpose(-3, -2)) / 2
-        logits: Tensor = logits_bdd3.view(*x.shape[:-2], *logits_bdd3.shape[1:])
-        return logits
+        return logits_bdd3.view(*x.shape[:-2], *logits_bdd3.shape[1:])
 
     def _observation_dtype(self, x_bmd: Tensor) -> torch.dtype:
         half = self.mixed_precision and x_bmd.is_cuda and x_bmd.dtype == torch.float32
@@ -247,8 +246,7 @@ class LogHead(nn.Module):
     def forward(self, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor) -> Tensor:
         z_bcdd = spd.logm(s_bcdd) if self.matrix_log else s_bcdd
         size = self.size(table_features(h_bmdc.shape[1], h_bmdc.shape[2], z_bcdd))
-        result: Tensor = self.classes((self.read(z_bcdd.movedim(1, -1)) + size).relu())
-        return result
+        return self.classes((self.read(z_bcdd.movedim(1, -1)) + size).relu())
 
     def compilable(self) -> list[nn.Module]:
         """Blocks worth compiling."""
@@ -280,8 +278,7 @@ class PairHead(nn.Module):
         rsqrt_d = s_bcdd.new_full((), n_variables**-0.5)
         for block in self.blocks:
             z_bddp = block(z_bddp, rsqrt_d)
-        result: Tensor = self.classes(z_bddp.to(s_bcdd.dtype))
-        return result
+        return self.classes(z_bddp.to(s_bcdd.dtype))
 
     def compilable(self) -> list[nn.Module]:
         """Blocks worth compiling."""
@@ -321,5 +318,4 @@ class PairFeatures(nn.Module):
                 *(spd.correlate(log_rbcdd[j]) for j in HEAD_POLES),
             )
         z_bfdd = torch.cat([*plain, *significance, *last], 1)
-        result: Tensor = self.mix(z_bfdd.movedim(1, -1)) + self.size(evidence)
-        return result
+        return self.mix(z_bfdd.movedim(1, -1)) + self.size(evidence)

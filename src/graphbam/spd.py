@@ -100,8 +100,7 @@ def resolvents(s: Tensor, poles: Sequence[float]) -> Tensor:
     >>> resolvents(torch.eye(2), (1.0, 3.0))[:, 0, 0]
     tensor([0.5000, 0.2500])
     """
-    result: Tensor = _Resolvents.apply(s, poles)  # type: ignore[no-untyped-call]
-    return result
+    return _Resolvents.apply(s, poles)
 
 
 class _Resolvents(torch.autograd.Function):
@@ -170,8 +169,7 @@ def logm_exact(s: Tensor, low: float = LOG_RANGE[0]) -> Tensor:
     >>> logm_exact(torch.diag(torch.tensor([1.0, 10.0], dtype=torch.float64))).diagonal().round(decimals=3)
     tensor([0.0000, 2.3026], dtype=torch.float64)
     """
-    result: Tensor = _ExactLog.apply(s, low)  # type: ignore[no-untyped-call]
-    return result
+    return _ExactLog.apply(s, low)
 
 
 class _ExactLog(torch.autograd.Function):
@@ -182,8 +180,7 @@ class _ExactLog(torch.autograd.Function):
         values, u_dd = torch.linalg.eigh(symmetrise(s))
         clamped = values.clamp_min(low)
         ctx.save_for_backward(clamped, u_dd, values > low)
-        result: Tensor = u_dd * clamped.log()[..., None, :] @ u_dd.mT
-        return result
+        return u_dd * clamped.log()[..., None, :] @ u_dd.mT
 
     @staticmethod
     def backward(ctx: Any, grad_dd: Tensor) -> tuple[Tensor, None]:

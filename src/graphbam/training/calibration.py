@@ -40,10 +40,10 @@ def fit_calibration(logits_n3: Tensor, classes_n: Tensor, weight_n: Tensor | Non
         scaled = logits_n3 / log_temperature.exp() + offsets - offsets.mean()
         losses = F.cross_entropy(scaled, classes_n, reduction="none")
         loss = (losses * weight_n).sum() / weight_n.sum()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return loss
 
-    optimizer.step(closure)  # type: ignore[no-untyped-call]
+    optimizer.step(closure)
     centred = (offsets - offsets.mean()).detach()
     return {
         "temperature": float(log_temperature.detach().exp()),

@@ -174,10 +174,10 @@ class Stream:
         """A window, and on a GPU the event after which it is ready: it is made on a CUDA stream of its own."""
         if consumer is None:
             return simulate_window(self.config, index, self.device, self.rank), None
-        side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+        side = torch.cuda.Stream(self.device)
         with torch.cuda.device(self.device), torch.cuda.stream(side):
             window = simulate_window(self.config, index, self.device, self.rank)
-            ready = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            ready = torch.cuda.Event()
             ready.record(side)
         for part in itertools.chain(*window.bursts):  # not to be reused while the training stream reads it
             part.record_stream(consumer)
