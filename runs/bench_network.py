@@ -92,7 +92,8 @@ def measure(network: EdgeNet, design: str, mode: str, name: str, shape: tuple[in
     torch.cuda.reset_peak_memory_stats()
     milliseconds = time_on_gpu(capture(work) if mode == "graph" else work)
     floor = training_work(network.config, *shape)
-    log = time_on_gpu(logarithm_work(shape[0] * network.config.spd_channels, shape[2]))
+    log_work = logarithm_work(shape[0] * network.config.spd_channels, shape[2])
+    log = time_on_gpu(capture(log_work) if mode == "graph" else log_work)
     return {
         "design": design,
         "mode": mode,
@@ -115,6 +116,8 @@ def logarithm_work(n_matrices: int, d: int) -> Callable[[], None]:
 
 
 def capture(work: Callable[[], None]) -> Callable[[], None]:
+    work()
+    torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         work()

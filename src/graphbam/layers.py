@@ -82,7 +82,7 @@ class AxialAttention(nn.Module):
         nn.init.uniform_(self.qkv, -(channels**-0.5), channels**-0.5)
 
     def forward(self, x_bmdc: Tensor) -> Tensor:
-        padding = -self.size % 32 if x_bmdc.is_cuda else 0  # flash attention wants heads of 32; zeros change nothing
+        padding = -self.size % 8 if x_bmdc.is_cuda else 0  # flash attention wants multiples of 8; zeros change nothing
         weight = F.pad(self.qkv, (0, 0, 0, padding)).to(x_bmdc.dtype)
         qkv = F.linear(self.norm(x_bmdc), weight.flatten(0, 2))
         qkv_bmdh3e = qkv.unflatten(-1, (self.heads, 3, self.size + padding))
