@@ -40,7 +40,7 @@ NODE, MORAL_LINE = "#12466b", "#dd6e42"
 _LABEL_LIMIT = 40  # graphs with more variables are drawn without names
 _POINT_LIMIT = 1500  # scatter plots show at most this many samples
 _BOX_LIMIT = 40  # `plot` writes names into boxes up to this many variables, and beside dots beyond
-_NAME_LIMIT = 18  # longer names are cut in `plot`
+_NAME_LIMIT = 20  # longer names are cut in `plot`
 
 
 def has_matplotlib() -> bool:
@@ -313,18 +313,18 @@ def plot(
     ['a', 'b', 'c']
     """
     strokes = _list_strokes(source, threshold, fdr, moral)
+    labels = [_shorten(name) for name in source.names]
+    boxed = len(labels) <= _BOX_LIMIT
     if ax is None:
-        ax = _new_axes(len(source.names), _headline(source, strokes, threshold, fdr) if title is None else title)
+        ax = _new_axes(labels, _headline(source, strokes, threshold, fdr) if title is None else title)
     elif title:
         ax.set_title(title, color=INK, loc="left")
     size = _points_of(ax)
-    adjacency = np.zeros((len(source.names),) * 2)
+    font = _font_size(len(labels)) * min(1.0, size[0] / 450) ** 0.5
+    half_d2 = _half_boxes(labels, font) if boxed else np.full((len(labels), 2), _dot_radius(len(labels)))
+    adjacency = np.zeros((len(labels), len(labels)))
     for stroke in strokes:
         adjacency[stroke.i, stroke.j] = not stroke.is_moral
-    boxed = len(source.names) <= _BOX_LIMIT
-    font = float(np.clip(13 - len(source.names) / 12, 7, 11) * min(1, size[0] / 500) ** 0.5)
-    labels = [_shorten(name) for name in source.names]
-    half_d2 = _half_boxes(labels, font) if boxed else np.full((len(labels), 2), _dot_radius(len(labels)))
     place_d2 = _place_in(adjacency, half_d2, size)
     for stroke in strokes:
         _draw_stroke(ax, stroke, place_d2, half_d2, boxed)
@@ -367,13 +367,19 @@ def _headline(source: Result | Graph, strokes: list[Stroke], threshold: float, f
     return " · ".join(parts)
 
 
-def _new_axes(n_variables: int, title: str) -> Axes:
-    """A figure that grows with the number of variables, from 7 to 15 inches."""
-    width = float(np.clip(6 + n_variables / 12, 7, 15))
+def _new_axes(labels: list[str], title: str) -> Axes:
+    """A figure of 7 to 15 inches: wider for more variables and longer names."""
+    boxes_d2 = 2 * _half_boxes(labels, _font_size(len(labels))) if len(labels) <= _BOX_LIMIT else np.zeros((1, 2))
+    roomy = np.sqrt(6 * (boxes_d2 + 6).prod(axis=1).sum() / 0.68) / 72
+    width = float(np.clip(max(6 + len(labels) / 12, roomy), 7, 15))
     figure = _new_figure(width, width * 0.68)
     axes = figure.add_axes((0.02, 0.02, 0.96, 0.9))
     figure.text(0.025, 0.955, title, color=QUIET, fontsize=10.5, va="center")
     return axes
+
+
+def _font_size(n_variables: int) -> float:
+    return float(np.clip(13 - n_variables / 12, 7, 11))
 
 
 def _points_of(axes: Axes) -> tuple[float, float]:
@@ -393,8 +399,11 @@ def _place_in(adjacency_dd: Array, half_d2: Array, size: tuple[float, float]) ->
 
 
 def _shorten(name: str) -> str:
-    name = " ".join(name.split()).replace("$", r"\$")
-    return name if len(name) <= _NAME_LIMIT else name[: _NAME_LIMIT - 1] + "…"
+    """Cut a long name in its middle: names that begin alike often differ at the end."""
+    name = " ".join(name.split())
+    if len(name) > _NAME_LIMIT:
+        name = f"{name[: _NAME_LIMIT - 7]}…{name[-6:]}"
+    return name.replace("$", r"\$")
 
 
 def _half_boxes(labels: list[str], font: float) -> Array:

@@ -1,6 +1,8 @@
 // ── the graph: pan, zoom, drag, and a small force layout ────────────────────────────────────────────────────
 
 const PAGE = { width: 1050, height: 700 }; // of the positions that come with the model
+const PAPER = { width: 640, height: 466 }; // of the graph in print, where the room for buttons is not needed
+const BUTTONS = 36; // pixels kept free at the bottom
 const MOST_DRAWN = 1500;
 const MOST_FORCES = 400;
 const svg = document.querySelector("#graph svg");
@@ -154,18 +156,17 @@ function placeLabel(node, taken, isForced) {
 
 // ── pan and zoom ────────────────────────────────────────────────────────────────────────────────────────────
 
-function fit() {
-  const { width, height } = svg.getBoundingClientRect();
+function fit({ width, height } = svg.getBoundingClientRect()) {
   if (!width) return;
   const margin = boxed ? 18 : 30;
   const side = (key, half) => [Math.min(...nodes.map((node) => node[key])), Math.max(...nodes.map((node) => node[key])), Math.max(...nodes.map((node) => node[half]))];
   const [left, right, halfWidth] = side("x", "halfWidth");
   const [top, bottom, halfHeight] = side("y", "halfHeight");
   const across = (width - 2 * (halfWidth + margin)) / Math.max(right - left, 1);
-  const down = (height - 2 * (halfHeight + margin)) / Math.max(bottom - top, 1);
+  const down = (height - BUTTONS - 2 * (halfHeight + margin)) / Math.max(bottom - top, 1);
   view.scale = Math.max(0.05, Math.min(across, down, LONGEST_LINK / usualLink()));
   view.x = width / 2 - (view.scale * (left + right)) / 2;
-  view.y = height / 2 - (view.scale * (top + bottom)) / 2;
+  view.y = (height - BUTTONS) / 2 - (view.scale * (top + bottom)) / 2;
 }
 
 function usualLink() {

@@ -85,7 +85,7 @@ function startGraph() {
     zoom(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0016)), event.clientX - frame.left, event.clientY - frame.top);
   }, { passive: false });
   svg.addEventListener("keydown", (event) => {
-    const act = { "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: refit, Escape: () => pickPair(null) }[event.key];
+    const act = { "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: () => refit(), Escape: () => pickPair(null) }[event.key];
     const shift = { ArrowLeft: [40, 0], ArrowRight: [-40, 0], ArrowUp: [0, 40], ArrowDown: [0, -40] }[event.key];
     if (!act && !shift) return;
     event.preventDefault();
@@ -96,14 +96,16 @@ function startGraph() {
   });
   byId("zoom-in").addEventListener("click", () => zoom(1.3));
   byId("zoom-out").addEventListener("click", () => zoom(1 / 1.3));
-  byId("fit").addEventListener("click", refit);
+  byId("fit").addEventListener("click", () => refit());
   byId("arrange").addEventListener("click", arrange);
   byId("reset").addEventListener("click", reset);
-  new ResizeObserver(refit).observe(svg);
+  new ResizeObserver(() => refit()).observe(svg);
+  window.addEventListener("beforeprint", () => refit(PAPER));
+  window.addEventListener("afterprint", () => refit());
 }
 
-function refit() {
-  fit();
+function refit(frame) {
+  fit(frame);
   redraw();
 }
 

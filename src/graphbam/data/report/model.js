@@ -22,7 +22,14 @@ const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s
 const percent = (p) => `${Number((100 * p).toFixed(p < 0.1 ? 1 : 0))} %`;
 const signed = (value) => value.toFixed(2).replace("-", "−");
 const flat = (name) => name.replace(/\s+/g, " ");
-const shorten = (name, limit = 18) => (flat(name).length > limit ? flat(name).slice(0, limit - 1) + "…" : flat(name));
+
+/** Cut a long name in its middle: names that begin alike often differ at the end. */
+function shorten(name, limit = 20) {
+  const letters = Array.from(flat(name));
+  if (letters.length <= limit) return letters.join("");
+  const tail = Math.floor(limit / 3);
+  return `${letters.slice(0, limit - tail - 1).join("")}…${letters.slice(-tail).join("")}`;
+}
 
 /** Sign between the two names of a pair: 1 for i → j, −1 for j → i, 0 for no direction. */
 const sign = (k) => ({ 0: "—", 1: "→", "-1": "←" })[pairs.directed[k]];

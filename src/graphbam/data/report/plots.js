@@ -66,7 +66,7 @@ function drawHistogram() {
     const isShown = (b + 1) / counts.length > state.threshold + 1e-9;
     const fill = isShown ? "var(--accent)" : "var(--lone)";
     svg.append(make("rect", { x: left + b * step + 1, y: height - bottom - tall, width: step - 2, height: tall, rx: 2, fill }));
-    if (n) svg.append(make("text", { x: left + (b + 0.5) * step, y: height - bottom - tall - 4, "text-anchor": "middle", "font-size": 9 }, brief(n)));
+    if (n) svg.append(make("text", { x: left + (b + 0.5) * step, y: height - bottom - tall - 4, "text-anchor": "middle", class: "tiny" }, brief(n)));
   });
   const cut = left + state.threshold * (width - 2 * left);
   svg.append(make("line", { x1: cut, x2: cut, y1: 6, y2: height - bottom, stroke: "var(--pick)", "stroke-width": 2 }));
