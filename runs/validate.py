@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tables", help="folder of third-party tables with a manifest.csv")
     parser.add_argument("--per-cell", type=int, default=16)
-    parser.add_argument("--shapes", nargs="+", default=[f"{d}x{m}" for d, m in SHAPES], help="such as 50x200")
+    parser.add_argument("--shapes", nargs="*", default=[f"{d}x{m}" for d, m in SHAPES], help="such as 50x200")
     parser.add_argument("--mechanisms", nargs="*", default=sorted(MECHANISMS))
     parser.add_argument("--baselines", nargs="*", default=[], choices=list(BASELINES), help="also score these")
     options = parser.parse_args()
