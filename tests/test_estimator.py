@@ -156,7 +156,7 @@ def test_a_sample_of_what_the_network_saw_is_kept(frame, weights):
     assert result.sample.shape == (120, 6)
     assert not result.sample[:, 5].any()
     np.testing.assert_allclose(result.sample[:, :5].std(axis=0), 1, atol=1e-3)
-    shuffled = gb.infer(frame.sample(frac=1, random_state=1)[list("cabed") + ["flat"]], weights=weights)
+    shuffled = gb.infer(frame.sample(frac=1, random_state=1)[[*"cabed", "flat"]], weights=weights)
     np.testing.assert_allclose(shuffled.sample[:, [1, 2, 0, 4, 3, 5]], result.sample, atol=1e-6)
     many = gb.infer_many([frame, frame[::-1]], weights=weights, large="average", max_rows=50)
     assert all(np.array_equal(one.sample, many[0].sample) for one in many)
@@ -259,6 +259,22 @@ def test_operations_are_counted_as_torch_counts_them(n_samples, n_variables):
 def test_the_machine_is_measured_only_for_listeners(frame, tiny_path, monkeypatch):
     monkeypatch.setattr("graphbam.estimator.measure_speed", lambda: pytest.fail("nobody asked how long it takes"))
     gb.infer(frame, weights=tiny_path)
+
+
+def test_threads_match_the_work_and_are_given_back(frame, tiny_path, monkeypatch):
+    used, loaded = [], load_weights(tiny_path)
+    forward = loaded.network.forward
+    monkeypatch.setattr(loaded.network, "forward", lambda x: (used.append(torch.get_num_threads()), forward(x))[1])
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        gb.infer(frame, weights=loaded)
+        monkeypatch.setattr("graphbam.estimator.OPERATIONS_A_THREAD", 1.0)
+        gb.infer(frame, weights=loaded)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert used == [1, 2]
 
 
 def test_speed_is_that_of_a_machine():

@@ -183,7 +183,7 @@ def test_variables_can_be_dragged_and_the_graph_moved(tmp_path):
         one("#reset").click(); told.back = minus(place(node), before);
     """)  # fmt: skip
     assert told["troubles"] == []
-    np.testing.assert_allclose(told["moved"], [60, 40], atol=12)
+    np.testing.assert_allclose(told["moved"], [60, 40], atol=0.2)
     np.testing.assert_allclose(told["panned"], [30, -20], atol=0.2)
     assert told["zoomed"] == pytest.approx(1.3, abs=0.01)
     np.testing.assert_allclose(told["back"], [0, 0], atol=0.5)

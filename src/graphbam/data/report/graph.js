@@ -224,7 +224,7 @@ function startDrag(event, node) {
     redraw(); // at once; the others follow
     warm(0.5);
   }, () => {
-    if (node.held) node.home = node.held;
+    if (node.held) [node.home, node.isPinned] = [node.held, true]; // it stays where it was dropped
     node.held = null;
     if (!moved) pickNode(node.n);
   });
@@ -269,7 +269,8 @@ function tick() {
     node.vy = 0.72 * (node.vy + strength * (goal.y - node.y));
     node.x += node.vx;
     node.y += node.vy;
-    if (node.held) [node.x, node.y, node.vx, node.vy] = [node.held.x, node.held.y, 0, 0];
+    const fixed = node.held || (node.isPinned ? node.home : null);
+    if (fixed) [node.x, node.y, node.vx, node.vy] = [fixed.x, fixed.y, 0, 0];
   }
 }
 
@@ -325,6 +326,7 @@ function goHome() {
 
 function arrange() {
   isFree = true;
+  for (const node of nodes) node.isPinned = false;
   if (matchMedia("(prefers-reduced-motion: reduce)").matches || nodes.length > MOST_FORCES) {
     for (heat = 1; heat > 0.01; heat *= 0.97) tick();
     goHome();
@@ -332,7 +334,7 @@ function arrange() {
 }
 
 function reset() {
-  for (const node of nodes) Object.assign(node, node.start, { home: node.start, vx: 0, vy: 0 });
+  for (const node of nodes) Object.assign(node, node.start, { home: node.start, isPinned: false, vx: 0, vy: 0 });
   [heat, isFree] = [0, false];
   fit();
   if (boxed) goHome();
