@@ -1,0 +1,86 @@
+"""Fine-tuning learns a user's tables, keeps the original weights untouched and refuses what does not fit."""
+
+import numpy as np
+import pytest
+import torch
+
+from graphbam.errors import ConfigError, TableError
+from graphbam.network import EdgeNet, EdgeNetConfig
+from graphbam.simulation import simulate
+from graphbam.training.loss import edge_loss
+from graphbam.training.tuning import as_batch, fine_tune, own_batches, read_pairs
+from graphbam.weights import LoadedWeights
+
+LAYERS = {"attribute_layers": 1, "sample_layers": 1, "dense_layers": 1, "bilinear_layers": 1, "pair_layers": 1}
+SIZES = {"channels": 16, "heads": 1, "spd_channels": 8, "spd_heads": 1, "pair_channels": 16, "product_channels": 4}
+
+
+@pytest.fixture
+def loaded():
+    torch.manual_seed(0)
+    return LoadedWeights("tiny", EdgeNet(EdgeNetConfig(**LAYERS, **SIZES)).eval(), {})
+
+
+@pytest.fixture
+def pairs():
+    worlds = [simulate(n_samples=60, n_variables=5, mechanism="linear", degree=1.5, seed=seed) for seed in range(6)]
+    return [(x_md, dag) for dag, x_md in worlds]
+
+
+def mean_loss(network, pairs):
+    with torch.no_grad():
+        batches = [as_batch(*pair) for pair in pairs]
+        return np.mean([edge_loss(network(x), classes).total().item() for x, classes in batches])
+
+
+def test_tuning_lowers_the_loss_on_the_tables_and_leaves_the_start_alone(loaded, pairs):
+    before, kept = mean_loss(loaded.network, pairs), [p.detach().clone() for p in loaded.network.parameters()]
+    tuned = fine_tune(loaded, pairs, steps=120, learning_rate=1e-2, replay=0.0, device="cpu")
+    assert mean_loss(tuned.network, pairs) < 0.8 * before
+    assert all(torch.equal(p, old) for p, old in zip(loaded.network.parameters(), kept, strict=True))
+    assert tuned.header["fine_tuned"]["steps"] == 120
+
+
+def test_the_same_seed_gives_the_same_weights(loaded, pairs):
+    first, second = (fine_tune(loaded, pairs, steps=6, replay=0.5, seed=3, device="cpu") for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first.network.parameters(), second.network.parameters(), strict=True))
+
+
+def test_a_generator_is_taken_as_it_comes_and_may_not_run_out(loaded, pairs):
+    rng = torch.Generator().manual_seed(0)
+    batches = list(zip(range(6), own_batches(rng, iter(pairs)), strict=False))
+    assert all(torch.equal(batch.x_bmd, as_batch(*pair).x_bmd) for (_, batch), pair in zip(batches, pairs, strict=True))
+    with pytest.raises(TableError, match="run out"):
+        fine_tune(loaded, iter(pairs), steps=7, replay=0.0, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("table", "graph", "message"),
+    [
+        (np.zeros((5, 3)), np.zeros((2, 2)), "does not fit"),
+        (np.zeros(5), np.zeros((5, 5)), "does not fit"),
+        (np.full((5, 2), np.nan), np.zeros((2, 2)), "missing or infinite"),
+    ],
+)
+def test_pairs_that_do_not_fit_are_refused_by_number(table, graph, message):
+    with pytest.raises(TableError, match=f"pair 4: .*{message}"):
+        as_batch(table, graph, 4)
+
+
+def test_settings_are_checked(loaded, pairs):
+    with pytest.raises(ConfigError, match="replay=1"):
+        fine_tune(loaded, pairs, replay=1.0)
+
+
+def test_folders_are_read_and_unknown_names_refused(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "data.csv").write_text("x,y\n1,2\n3,5\n2,2\n")
+    (tmp_path / "a" / "graph.csv").write_text("source,target\nx,y\n")
+    ((x_md, adjacency),) = read_pairs(tmp_path)
+    assert x_md.shape == (3, 2)
+    assert adjacency.tolist() == [[0, 1], [0, 0]]
+    (tmp_path / "a" / "graph.csv").write_text("source,target\nx,z\n")
+    with pytest.raises(TableError, match="'z'"):
+        read_pairs(tmp_path)
+    with pytest.raises(TableError, match="no folder"):
+        read_pairs(tmp_path / "nowhere")
