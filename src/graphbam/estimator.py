@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -47,6 +48,9 @@ SHARE_OF_SPEED = 0.4
 
 GPU_SPEED = 5e12
 """Operations a second of the whole network that a GPU reaches at least; the wait is short either way."""
+
+OPERATIONS_A_THREAD = 1e10
+"""Least work for a CPU thread, about a quarter of a second: for less, waking and waiting cost more than they bring."""
 
 STABLE_FROM = 0.5
 """A pair counts as found in a resample from this skeleton probability on."""
@@ -272,7 +276,8 @@ def choose_device(device: str = "auto") -> str:
 def run_network(loaded: Weights, x_bmd: Tensor) -> Matrix:
     """Probabilities of a batch, shape (B, D, D, 3); says what to do when memory runs out."""
     try:
-        return np.asarray(loaded.probabilities(x_bmd).double().cpu().numpy())
+        with _threads(_threads_for(loaded, x_bmd)):
+            return np.asarray(loaded.probabilities(x_bmd).double().cpu().numpy())
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "memory" not in str(error).lower():
             raise
@@ -488,14 +493,39 @@ def count_operations(config: Any, n_samples: int, n_variables: int) -> float:
     return float(n_samples * d * (attributes + samples + dense) + d**2 * pair + d**3 * definite)
 
 
-def measure_speed(size: int = 1024) -> float:
-    """Operations a second of a matrix product on the CPU, as busy as it is now: best of three, some 50 ms in all."""
+def measure_speed(size: int = 768) -> float:
+    """Operations a second of matrix products on the CPU, as busy as it is now; takes some 30 ms.
+
+    One thread is timed and multiplied: just after a start, two threads often share one core for a while.
+    """
     a, seconds = torch.ones(size, size), []
-    for _ in range(3):
-        began = time.perf_counter()
-        torch.mm(a, a)
-        seconds.append(time.perf_counter() - began)
-    return 2 * size**3 / min(seconds)
+    with _threads(1):
+        for _ in range(3):
+            began = time.perf_counter()
+            torch.mm(a, a)
+            seconds.append(time.perf_counter() - began)
+    return 2 * size**3 / min(seconds) * torch.get_num_threads()
+
+
+@contextlib.contextmanager
+def _threads(most: int) -> Iterator[None]:
+    """Compute with at most so many threads, and with as many as before afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(min(most, before))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _threads_for(loaded: Weights, x_bmd: Tensor) -> int:
+    """Threads that are worth waking for a batch."""
+    network = getattr(loaded, "network", None)
+    if network is None:
+        return torch.get_num_threads()
+    n_tables, n_samples, n_variables = x_bmd.shape
+    work = n_tables * count_operations(network.config, n_samples, n_variables)
+    return max(1, int(min(work / OPERATIONS_A_THREAD, torch.get_num_threads())))
 
 
 # ── scikit-learn manners ──────────────────────────────────────────────────────────────────────────────────
