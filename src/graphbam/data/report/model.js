@@ -20,7 +20,7 @@ function make(tag, attributes = {}, ...children) {
 
 const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
 const percent = (p) => `${Number((100 * p).toFixed(p < 0.1 ? 1 : 0))} %`;
-const signed = (value) => value.toFixed(2).replace("-", "−");
+const signed = (value) => value.toFixed(2).replace(/^-(?=0\.00$)/, "").replace("-", "−");
 const flat = (name) => name.replace(/\s+/g, " ");
 
 /** Cut a long name in its middle: names that begin alike often differ at the end. */
