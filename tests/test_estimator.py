@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import graphbam as gb
 from graphbam.edges import Failure, Result
 from graphbam.errors import ConfigError, GraphbamError, KnowledgeError
-from graphbam.estimator import choose_device, count_operations, estimate_seconds, measure_speed
+from graphbam.estimator import choose_device, count_operations, draw_resamples, estimate_seconds, measure_speed
 from graphbam.network import EdgeNet, EdgeNetConfig
 from graphbam.weights import load_weights, save_weights
 from standins import PartialCorrelation, Spy
@@ -384,3 +384,10 @@ def test_scikit_learn_checks():
     assert not failed
     assert {row["check_name"] for row in report if row["status"] == "skipped"} <= {"check_array_api_input"}
     assert len(report) > 25
+
+
+def test_no_row_is_drawn_twice_into_a_resample():
+    rows = draw_resamples(np.random.default_rng(0), 50, 40)
+    assert all(len(set(row)) == len(row) == 25 for row in rows.tolist())
+    assert len({tuple(sorted(row)) for row in rows.tolist()}) == 50
+    assert draw_resamples(np.random.default_rng(0), 2, 2).shape == (2, 2)

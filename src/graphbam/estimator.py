@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 import graphbam
@@ -38,7 +39,7 @@ Progress: TypeAlias = Callable[[float, str], None]
 """Called with the share of the work that is done and a sentence."""
 
 CELLS_AT_ONCE = 4_000_000
-"""Bootstraps and batches are cut so that no more table cells than this are held at a time."""
+"""Resamples and batches are cut so that no more table cells than this are held at a time."""
 
 SAMPLE_ROWS = 1000
 """A result keeps so many rows for pictures. They are in content order, hence a draw that is random but repeatable."""
@@ -129,7 +130,7 @@ def infer(
     knowledge : Knowledge, dict or path to JSON, optional
         Prior knowledge; or give its parts: `forbidden`, `required`, `tiers`, `prior_odds`.
     stability : int
-        Number of bootstrap resamples; 0 for none.
+        Number of resamples, each of 63 % of the rows without replacement; 0 for none.
     progress : callable, optional
         Called as ``progress(share_done, sentence)``; first with an estimate of the time.
 
@@ -366,7 +367,7 @@ def _spell_encode(encode: Encode) -> bool | dict[str, list[str]]:
 
 
 def _measure_stability(ready: Prepared, config: InferenceConfig, loaded: Weights, tell: Progress) -> Matrix:
-    """Share of bootstrap resamples in which a pair is a direct link, shape (E, E)."""
+    """Share of resamples in which a pair is a direct link, shape (E, E)."""
     x_md = ready.x_md[ready.passes[0]]
     rng = np.random.default_rng([config.preprocessing.seed, 1])  # a stream of its own, apart from the draw of rows
     names = [ready.names[k] for k in ready.varying]
@@ -375,12 +376,26 @@ def _measure_stability(ready: Prepared, config: InferenceConfig, loaded: Weights
     size = max(1, CELLS_AT_ONCE // x_md.size)
     for start in range(0, config.stability, size):
         n_tables = min(size, config.stability - start)
-        rows = rng.integers(0, len(x_md), size=(n_tables, len(x_md)))
-        p_bdd3 = run_network(loaded, standardise(x_md[rows]))
+        p_bdd3 = run_network(loaded, standardise(x_md[draw_resamples(rng, n_tables, len(x_md))]))
         for p_dd3 in p_bdd3:
             found += inside.apply(names, p_dd3)[..., SKELETON] >= STABLE_FROM
         tell((start + n_tables + 1) / (config.stability + 1), f"{start + n_tables} of {config.stability} resamples")
     return found / config.stability
+
+
+def draw_resamples(rng: np.random.Generator, n_resamples: int, n_rows: int) -> NDArray[np.int64]:
+    """Row numbers of resamples: as many distinct rows as a bootstrap of the table holds, 63 %, none of them twice.
+
+    A plain bootstrap repeats rows, and to the network a repeated row is evidence: links too weak to be found in the
+    whole table would be found in its resamples.
+
+    Examples
+    --------
+    >>> draw_resamples(np.random.default_rng(0), 3, 100).shape
+    (3, 63)
+    """
+    everyone = np.tile(np.arange(n_rows), (n_resamples, 1))
+    return rng.permuted(everyone, axis=1)[:, : max(2, round(0.632 * n_rows))]
 
 
 def _restrict(knowledge: Knowledge, names: Sequence[str]) -> Knowledge:

@@ -36,7 +36,7 @@ def infer(
     forbid: Annotated[list[str] | None, typer.Option(metavar="'A -- B'", help="No such link; repeatable.")] = None,
     require: Annotated[list[str] | None, typer.Option(metavar="'A -> B'", help="A certain link; repeatable.")] = None,
     tiers: Annotated[str | None, typer.Option(metavar="'A, B | C'", help="Time order, earliest first.")] = None,
-    stability: Annotated[int, typer.Option(metavar="N", help="Also infer from N bootstrap resamples.")] = 0,
+    stability: Annotated[int, typer.Option(metavar="N", help="Also infer from N resamples of 63 % of the rows.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
