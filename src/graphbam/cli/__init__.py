@@ -6,6 +6,7 @@ nothing is written.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -34,6 +35,7 @@ app.command()(fine_tune)
 
 def main() -> None:
     """Run the command line; a user's mistake becomes one line on stderr and exit code 2."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # on busy cores, threads that spin take most of the time
     try:
         app()
     except GraphbamError as error:
