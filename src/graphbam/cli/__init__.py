@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from graphbam.cli._infer import infer
+from graphbam.cli._serve import serve
 from graphbam.cli._simulate import simulate
 from graphbam.cli._train import fine_tune, train
 from graphbam.cli._weights import weights
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.command()(infer)
 app.command()(simulate)
 app.command()(weights)
+app.command()(serve)
 app.command()(train)
 app.command()(fine_tune)
 
