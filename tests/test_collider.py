@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 import torch._dynamo.testing
@@ -9,9 +10,22 @@ from torch import nn
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
+from graphbam import weights
 from graphbam.collider import DESIGNS, ColliderNet, ColliderNetConfig, network_config, presence
-from graphbam.errors import ConfigError
-from graphbam.structures import ABSENT, CANDIDATE, NEIGHBOUR, PARENT, Structures, find_structures, gather_columns
+from graphbam.errors import ConfigError, WeightsError
+from graphbam.network import EdgeNet, EdgeNetConfig
+from graphbam.orientation import Structure, claim_table
+from graphbam.structures import (
+    ABSENT,
+    CANDIDATE,
+    NEIGHBOUR,
+    PARENT,
+    Structures,
+    find_structures,
+    gather_columns,
+    pack_structures,
+)
+from graphbam.weights import load_colliders, load_network, load_weights, save_weights
 
 TINY = {
     "channels": 6,
@@ -40,7 +54,7 @@ def make_net(rng, design="collider", *, dtype=torch.float64, **changes):
     return net
 
 
-@pytest.fixture(params=DESIGNS)
+@pytest.fixture(params=["collider", "collider-paper"])
 def design(request):
     return request.param
 
@@ -245,9 +259,11 @@ def test_compiled_and_eager_agree_with_one_compilation_a_kind_of_block(monkeypat
 def test_designs_have_their_sizes():
     paper, small = DESIGNS["collider-paper"](), DESIGNS["collider"]()
     assert (paper.channels, paper.heads, paper.spd_channels, paper.pair_layers) == (100, 5, 100, 0)
-    assert (small.attribute_layers, small.sample_layers, small.dense_layers) == (3, 3, 3)
-    assert small.max_width == 24
-    assert sum(p.numel() for p in ColliderNet(small).parameters()) < 400_000
+    wide = DESIGNS["collider-wide"]()
+    assert (small.channels // small.heads, wide.channels // wide.heads) == (32, 32)  # what tensor cores like
+    assert small.max_width == wide.max_width == 24
+    counts = [sum(p.numel() for p in ColliderNet(config).parameters()) for config in (small, wide)]
+    assert counts[0] < counts[1] < 400_000
 
 
 def test_configs_round_trip_and_refuse_nonsense():
@@ -316,3 +332,88 @@ def test_columns_are_gathered_and_widths_cut(rng):
     assert out[1, :, 2:].eq(0).all()
     assert made.cut(5).cut(3).roles_sw.equal(made.roles_sw)
     assert made.pick(torch.tensor([1])).table_s.tolist() == [0]
+
+
+# ── weights ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def loaded(tmp_path):
+    net = make_net(torch.Generator().manual_seed(0), dtype=torch.float32, max_candidates=2, max_neighbours=2)
+    save_weights(tmp_path / "toy.safetensors", net, {"calibration": {"temperature": 2.0, "offset": 0.5}})
+    return load_colliders(tmp_path / "toy.safetensors")
+
+
+def test_a_file_knows_its_network(loaded, tmp_path):
+    path = tmp_path / "toy.safetensors"
+    assert (loaded.name, loaded.header["network"]) == ("toy", "collider")
+    assert isinstance(load_network(path)[0], ColliderNet)
+    with pytest.raises(WeightsError, match="hold a collider network, but edge weights are needed here"):
+        load_weights(path)
+    save_weights(path, EdgeNet(EdgeNetConfig(**TINY)), {})
+    assert load_weights(path).header["network"] == "edge"
+    with pytest.raises(WeightsError, match="hold an edge network, but collider weights are needed here"):
+        load_colliders(path)
+
+
+def test_an_unknown_kind_of_network_is_refused(loaded, tmp_path):
+    tensors, header = weights.read_tensors(tmp_path / "toy.safetensors")
+    weights.write_tensors(tmp_path / "new.safetensors", tensors, header | {"network": "oracle"})
+    with pytest.raises(WeightsError, match="network 'oracle' is unknown here"):
+        load_network(tmp_path / "new.safetensors")
+
+
+def test_infer_refuses_collider_weights(loaded, tmp_path):
+    import graphbam as gb
+
+    with pytest.raises(WeightsError, match="edge weights are needed"):
+        gb.infer(np.random.default_rng(0).normal(size=(30, 3)), weights=tmp_path / "toy.safetensors")
+
+
+@pytest.mark.parametrize(("cells", "rows"), [(2_000_000, 60_000), (1, 60_000), (200, 30)])
+def test_probabilities_are_those_of_the_network_one_by_one(monkeypatch, rng, loaded, cells, rows):
+    monkeypatch.setattr(weights, "CELLS_A_CHUNK", cells)
+    monkeypatch.setattr(weights, "ROWS_A_CHUNK", rows)
+    skeleton, strength = random_graph(rng, b=2)
+    pairs = torch.ones(2, 9, 9, dtype=torch.bool)
+    found = find_structures(skeleton, pairs, strength, max_candidates=2, max_neighbours=2)
+    x = torch.randn(2, 12, 9, generator=rng)
+    p = loaded.probabilities(x, found)
+    for k in range(len(p)):
+        one = found.pick(slice(k, k + 1))
+        with torch.no_grad():
+            logits = loaded.network(gather_columns(x, one), one.roles_sw).double()
+        expected = (logits / 2 + 0.5).sigmoid() * (one.roles_sw == CANDIDATE)
+        assert_close(p[k], expected[0], rtol=1e-4, atol=1e-5)
+
+
+def test_answers_come_in_the_order_of_the_questions(rng, loaded):
+    x = torch.randn(20, 9, generator=rng)
+    asked = [
+        Structure(0, 1, np.array([5, 2, 7]), np.array([3, 4, 6])),
+        Structure(2, 8, np.array([1]), np.array([], dtype=int)),
+    ]
+    strength = torch.rand(9, 9, generator=rng).numpy()
+    answers = loaded.answer(x.numpy(), asked, strength)
+    assert [len(answer) for answer in answers] == [3, 1]
+    assert [row[1] for row in claim_table(asked, answers).tolist()] == [5, 2, 7, 1]
+    single = loaded.answer(x.numpy(), asked[1:])
+    assert single[0] == pytest.approx(answers[1], abs=1e-6)
+    near = sorted([3, 4, 6], key=lambda k: -max(strength[0, k], strength[1, k]))[:2]
+    roles = torch.tensor([[1, 1, 2, 3, 3]])
+    with torch.no_grad():
+        logit = loaded.network(x[None][..., [0, 1, 7, *near]], roles)[0, 2].double()
+    assert answers[0][2] == pytest.approx(float((logit / 2 + 0.5).sigmoid()), abs=1e-5)
+    assert loaded.answer(x.numpy(), []) == []
+
+
+def test_packing_gives_what_finding_finds(rng):
+    skeleton, strength = random_graph(rng, b=1)
+    found = find_structures(skeleton, skeleton.new_ones(1, 9, 9), strength, max_candidates=9, max_neighbours=9)
+    asked = []
+    for columns, roles in zip(found.columns_sw, found.roles_sw, strict=True):
+        a, b = columns[:2].tolist()
+        asked.append(Structure(a, b, *(columns[roles == role].numpy() for role in (CANDIDATE, NEIGHBOUR))))
+    packed = pack_structures(asked, max_candidates=9, max_neighbours=9)
+    width = packed.roles_sw.shape[-1]
+    assert all(torch.equal(one, two) for one, two in zip(packed, found.cut(width), strict=True))

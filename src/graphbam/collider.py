@@ -8,8 +8,8 @@ neighbours adjacent to one. Its journey is that of a table through `EdgeNet`, bu
               ─ logarithm, mean over one variable axis, dense ─►  logit (D)
 
 Structures of different size share a batch: absent variables fill up. They have no influence: nobody attends to them,
-their rows of every definite matrix are those of the identity, and means leave them out. The design `paper` is the
-paper's; `default` is small, and its head looks at pairs of variables before it pools.
+their rows of every definite matrix are those of the identity, and means leave them out. The design `collider-paper`
+is the paper's; `collider` is small, and its head looks at pairs of variables before it pools.
 """
 
 from __future__ import annotations
@@ -47,11 +47,17 @@ NEVER = -1e30
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ColliderNetConfig(EdgeNetConfig):
-    """Sizes and switches of a `ColliderNet`, those of an `EdgeNet` and two more. The embedding always has a bias."""
+    """Sizes and switches of a `ColliderNet`, those of an `EdgeNet` and two more. The embedding always has a bias.
 
+    The defaults are small: a graph has hundreds of structures, each as long as its table.
+    """
+
+    channels: int = 32
+    heads: int = 1
     attribute_layers: int = 3
-    sample_layers: int = 3
+    sample_layers: int = 2
     dense_layers: int = 3
+    dense_hidden: int = 64
     bilinear_layers: int = 2
     pair_layers: int = 2
     max_candidates: int = 10
@@ -65,6 +71,11 @@ class ColliderNetConfig(EdgeNetConfig):
             found = f"max_candidates={self.max_candidates}, max_neighbours={self.max_neighbours}"
             raise ConfigError(f"{found}, but a structure needs room for a candidate at least")
 
+    @classmethod
+    def wide(cls, **changes: Any) -> ColliderNetConfig:
+        """Twice the channels and one more layer between samples: about three times the work."""
+        return cls(**({"channels": 64, "heads": 2, "dense_hidden": 128, "sample_layers": 3} | changes))
+
     @property
     def max_width(self) -> int:
         """Columns of the largest structure."""
@@ -73,6 +84,7 @@ class ColliderNetConfig(EdgeNetConfig):
 
 DESIGNS: dict[str, Callable[..., EdgeNetConfig]] = {
     "collider": ColliderNetConfig,
+    "collider-wide": ColliderNetConfig.wide,
     "collider-paper": ColliderNetConfig.paper,
 }
 """Named designs."""

@@ -7,9 +7,12 @@ ones on the right.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 ABSENT, PARENT, CANDIDATE, NEIGHBOUR = range(4)
@@ -88,6 +91,68 @@ def find_structures(
     neighbours = _strongest(alone, torch.where(beside_i, to_i, to_j), max_neighbours)
     parts = [(parents_s2, torch.ones_like(parents_s2, dtype=torch.bool)), children, neighbours]
     return _pack(table_s, [column for column, _ in parts], [valid for _, valid in parts])
+
+
+class Question(Protocol):
+    """One pair a, b with the columns around it, by index; `graphbam.orientation.Structure` is one."""
+
+    @property
+    def a(self) -> int:
+        """One parent."""
+
+    @property
+    def b(self) -> int:
+        """The other."""
+
+    @property
+    def candidates(self) -> NDArray[np.intp]:
+        """Adjacent to both."""
+
+    @property
+    def neighbours(self) -> NDArray[np.intp]:
+        """Adjacent to one."""
+
+
+def pack_structures(
+    asked: Iterable[Question], *, max_candidates: int, max_neighbours: int, strength_dd: ArrayLike | None = None
+) -> Structures:
+    """Structures of one table from a list of questions, in its order.
+
+    Too many candidates are spread over several structures, one after the other. Of too many neighbours the surest
+    stay, by `strength_dd` (D, D); without it, the first.
+
+    Examples
+    --------
+    >>> from graphbam.orientation import Structure
+    >>> asked = [Structure(0, 3, np.array([1, 2, 5]), np.array([4]))]
+    >>> pack_structures(asked, max_candidates=2, max_neighbours=9).columns_sw.tolist()
+    [[0, 3, 1, 2, 4], [0, 3, 5, 4, 0]]
+    """
+    rows: list[list[int]] = []
+    roles: list[list[int]] = []
+    for one in asked:
+        near = _surest(one, strength_dd, max_neighbours)
+        for start in range(0, len(one.candidates), max_candidates):
+            some = one.candidates[start : start + max_candidates].tolist()
+            rows.append([one.a, one.b, *some, *near])
+            roles.append([PARENT] * 2 + [CANDIDATE] * len(some) + [NEIGHBOUR] * len(near))
+    table_s = torch.zeros(len(rows), dtype=torch.int64)
+    return Structures(table_s, _rectangle(rows).long(), _rectangle(roles).to(torch.uint8))
+
+
+def _surest(one: Question, strength_dd: ArrayLike | None, most: int) -> list[int]:
+    near = np.asarray(one.neighbours)
+    if strength_dd is not None and len(near) > most:
+        links = np.asarray(strength_dd)
+        near = near[np.argsort(-np.maximum(links[one.a, near], links[one.b, near]), kind="stable")]
+    result: list[int] = near[:most].tolist()
+    return result
+
+
+def _rectangle(rows: Sequence[Sequence[int]]) -> Tensor:
+    """Rows of different length as one array, zeros at the end."""
+    width = max((len(row) for row in rows), default=0)
+    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows]).view(len(rows), width)
 
 
 def gather_columns(x_bmd: Tensor, structures: Structures) -> Tensor:

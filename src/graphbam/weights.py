@@ -11,17 +11,25 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from graphbam.collider import ColliderNet, network_config
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.network import EdgeNet, EdgeNetConfig
+from graphbam.structures import CANDIDATE, Question, Structures, gather_columns, pack_structures
+
+Network = EdgeNet | ColliderNet
+"""What a weights file may hold; its header says which under `network`."""
 
 FORMAT = 1
 """Version of the header; a file with a higher one needs a newer graphbam."""
@@ -51,6 +59,60 @@ class LoadedWeights:
         return calibrate(torch.cat(parts), self.header)
 
 
+@dataclasses.dataclass(frozen=True)
+class LoadedColliders:
+    """A collider network ready to use, with its name and header."""
+
+    name: str
+    network: ColliderNet
+    header: dict[str, Any]
+
+    @torch.no_grad()
+    def probabilities(self, x_bmd: Tensor, structures: Structures) -> Tensor:
+        """Probability (S, W) that each candidate is a common child of its parents; 0 for columns in other roles.
+
+        Structures of equal width go through the network together, so padding costs nothing.
+        """
+        device = next(self.network.parameters()).device
+        p_sw = torch.zeros(structures.roles_sw.shape, dtype=torch.float64)
+        for width in structures.widths_s.unique().tolist():
+            (places,) = (structures.widths_s == width).nonzero(as_tuple=True)
+            size = max(1, min(CELLS_A_CHUNK // (x_bmd.shape[1] * width), ROWS_A_CHUNK // x_bmd.shape[1]))
+            for part in places.split(size):
+                some = structures.pick(part).cut(width)
+                logits = self.network(gather_columns(x_bmd, some).to(device, torch.float32), some.roles_sw.to(device))
+                p_sw[part, :width] = calibrate_children(logits.cpu(), self.header)
+        return p_sw * (structures.roles_sw == CANDIDATE)
+
+    def answer(
+        self, x_md: ArrayLike, asked: Sequence[Question], strength_dd: ArrayLike | None = None
+    ) -> list[NDArray[np.float64]]:
+        """Probabilities for each candidate of each question about one table, as `orientation.claim_table` takes them.
+
+        Parameters
+        ----------
+        x_md : array_like, shape (M, D)
+            The table, prepared as for edge weights.
+        asked : sequence of Question
+            Pairs with candidates and neighbours, such as `orientation.structures` lists.
+        strength_dd : array_like, shape (D, D), optional
+            Probabilities of links, to choose among too many neighbours.
+        """
+        sizes = {name: getattr(self.network.config, name) for name in ("max_candidates", "max_neighbours")}
+        packed = pack_structures(asked, strength_dd=strength_dd, **sizes)
+        x_bmd = torch.as_tensor(np.asarray(x_md, dtype=np.float32))[None]
+        p_n = self.probabilities(x_bmd, packed)[packed.roles_sw == CANDIDATE].numpy()  # in the order of the questions
+        return np.split(p_n, np.cumsum([len(one.candidates) for one in asked])[:-1]) if asked else []
+
+
+def calibrate_children(logits: Tensor, header: dict[str, Any]) -> Tensor:
+    """Probabilities from logits, with the temperature and the offset the header carries (none: plain sigmoid)."""
+    calibration = header.get("calibration") or {}
+    return (
+        (logits / float(calibration.get("temperature", 1.0)) + float(calibration.get("offset", 0.0))).double().sigmoid()
+    )
+
+
 def calibrate(logits: Tensor, header: dict[str, Any]) -> Tensor:
     """Probabilities from logits, with the temperature and class offsets the header carries (none: plain softmax)."""
     calibration = header.get("calibration") or {}
@@ -64,29 +126,56 @@ def list_weights() -> list[str]:
 
 
 def load_weights(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> LoadedWeights:
-    """Load weights by name (`"edges"`, inside the package) or by path, checked in full.
+    """Load edge weights by name (`"edges"`, inside the package) or by path, checked in full.
 
     Raises
     ------
     WeightsError
         If the name is unknown, or the file is missing, truncated, altered, or made for another network.
     """
+    network, header = load_network(source, device)
+    if not isinstance(network, EdgeNet):
+        raise WeightsError(f"weights {str(source)!r} hold a collider network, but edge weights are needed here")
+    return LoadedWeights(_find(source).stem, network, header)
+
+
+def load_colliders(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> LoadedColliders:
+    """Load collider weights by name or by path, checked in full; errors as for `load_weights`."""
+    network, header = load_network(source, device)
+    if not isinstance(network, ColliderNet):
+        raise WeightsError(f"weights {str(source)!r} hold an edge network, but collider weights are needed here")
+    return LoadedColliders(_find(source).stem, network, header)
+
+
+def load_network(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> tuple[Network, dict[str, Any]]:
+    """Whatever network a file holds, with its header."""
     path = _find(source)
     tensors, header = read_tensors(path)
     try:
-        network = EdgeNet(EdgeNetConfig.from_dict(header["config"]))
+        network = _build(header)
     except (ConfigError, KeyError, TypeError) as error:
         raise WeightsError(
             f"{path} holds no usable network config ({error}); it is not a graphbam weights file"
         ) from error
     fit_tensors(network, tensors, path)
-    return LoadedWeights(path.stem, network.to(device).eval(), header)
+    return network.to(device).eval(), header
 
 
-def save_weights(path: str | os.PathLike[str], network: EdgeNet, header: dict[str, Any]) -> None:
-    """Write a network with its header; the config and the checksum are added here, the file appears all at once."""
+def _build(header: dict[str, Any]) -> Network:
+    """A network of the kind and the config of a header; files from before there were two kinds hold edge networks."""
+    kind = header.get("network", "edge")
+    if kind == "edge":
+        return EdgeNet(EdgeNetConfig.from_dict(header["config"]))
+    if kind == "collider":
+        return ColliderNet(network_config(header["config"]))
+    raise ConfigError(f"network {kind!r} is unknown here")
+
+
+def save_weights(path: str | os.PathLike[str], network: Network, header: dict[str, Any]) -> None:
+    """Write a network with its header; kind, config and checksum are added here, the file appears all at once."""
     tensors = {name: value.detach().float().cpu().contiguous() for name, value in network.state_dict().items()}
-    write_tensors(Path(path), tensors, {**header, "config": dataclasses.asdict(network.config)})
+    kind = "collider" if isinstance(network, ColliderNet) else "edge"
+    write_tensors(Path(path), tensors, {**header, "network": kind, "config": dataclasses.asdict(network.config)})
 
 
 def fit_tensors(network: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
