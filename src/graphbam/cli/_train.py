@@ -14,10 +14,21 @@ if TYPE_CHECKING:
 
 CURVE = "curve.png"
 
+ONE_LAYER: dict[str, Any] = dict.fromkeys(("attribute_layers", "sample_layers", "dense_layers", "bilinear_layers"), 1)
+"""Depth of the networks of `--tiny`."""
+
+QUICK: dict[str, Any] = {"burst": 2, "window": 2, "warmup_steps": 20}
+"""Small windows, so that a tiny run starts at once."""
+
 
 def train(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for checkpoint, log and weights.")],
-    network: Annotated[str, typer.Option(help="Design: default, paper or ablation.")] = "default",
+    network: Annotated[
+        str,
+        typer.Option(
+            help="Design: default, paper or ablation; for common children: collider, collider-wide or collider-paper."
+        ),
+    ] = "default",
     data: Annotated[str, typer.Option(help="Simulated worlds: broad, paper or literal.")] = "broad",
     steps: Annotated[int | None, typer.Option(help="Stop at this step, continuations counted.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes from now.")] = None,
@@ -27,6 +38,9 @@ def train(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     workers: Annotated[int | None, typer.Option(help="Processes that simulate; 0: the training device does.")] = None,
     seed: Annotated[int, typer.Option(help="Decides first weights and all data.")] = 0,
+    edges: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Edge weights whose mistakes a collider network learns from.")
+    ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Peak rate; default: the design's.")] = None,
     tiny: Annotated[bool, typer.Option("--tiny", help="Small network and tables, to see it work on a laptop.")] = False,
 ) -> None:
@@ -34,7 +48,7 @@ def train(
     from graphbam.training import Budget
     from graphbam.training import train as run
 
-    config = _config(network, data, seed, learning_rate, tiny)
+    config = _config(network, data, seed, learning_rate, tiny, edges)
     budget = Budget(steps=steps, minutes=minutes, decay=decay)
     path = run(
         config, out, budget=budget, resume=resume, start=start, device=device, workers=workers, report=_print_line
@@ -68,23 +82,49 @@ def fine_tune(
     typer.echo(f"weights: {out} (use it with graphbam infer --weights {out})")
 
 
-def _config(network: str, data: str, seed: int, learning_rate: float | None, tiny: bool) -> TrainConfig:
-    from graphbam.network import DESIGNS, EdgeNetConfig
+def _config(
+    network: str, data: str, seed: int, learning_rate: float | None, tiny: bool, edges: str | None
+) -> TrainConfig:
+    from graphbam import collider
+    from graphbam.network import DESIGNS
     from graphbam.simulation.config import SimulationConfig
+
+    if network not in DESIGNS | collider.DESIGNS:
+        raise ConfigError(
+            f"network={network!r} is unknown; choose from {', '.join(sorted(DESIGNS | collider.DESIGNS))}"
+        )
+    changes: dict[str, Any] = {"seed": seed, "simulation": SimulationConfig.preset(data)}
+    changes |= {} if learning_rate is None else {"learning_rate": learning_rate}
+    if network in collider.DESIGNS:
+        return _collider_config(network, edges, tiny, changes)
+    if edges is not None:
+        raise ConfigError(f"edges={edges!r} is for collider networks; add --network collider, or leave --edges out")
+    return _edge_config(network, tiny, changes)
+
+
+def _edge_config(network: str, tiny: bool, changes: dict[str, Any]) -> TrainConfig:
+    from graphbam.network import DESIGNS, EdgeNetConfig
     from graphbam.training import TrainConfig
 
-    if network not in DESIGNS:
-        raise ConfigError(f"network={network!r} is unknown; choose from {', '.join(sorted(DESIGNS))}")
-    changes: dict[str, Any] = {"seed": seed, "network": DESIGNS[network](), "simulation": SimulationConfig.preset(data)}
-    changes |= {} if learning_rate is None else {"learning_rate": learning_rate}
+    changes = {"network": DESIGNS[network]()} | changes
     if tiny:
-        layers: dict[str, Any] = dict.fromkeys(
-            ("attribute_layers", "sample_layers", "dense_layers", "bilinear_layers"), 1
-        )
-        changes["network"] = EdgeNetConfig(channels=32, heads=1, spd_channels=16, pair_layers=1, **layers)
-        changes |= {"variables": (5, 8, 12), "samples": (50, 100), "stagger": 1, "cells_per_step": 12_000}
-        changes |= {"burst": 2, "window": 2, "warmup_steps": 20}
+        changes["network"] = EdgeNetConfig(channels=32, heads=1, spd_channels=16, pair_layers=1, **ONE_LAYER)
+        changes |= {"variables": (5, 8, 12), "samples": (50, 100), "stagger": 1, "cells_per_step": 12_000} | QUICK
     return (TrainConfig.paper if network == "paper" else TrainConfig)(**changes)
+
+
+def _collider_config(network: str, edges: str | None, tiny: bool, changes: dict[str, Any]) -> TrainConfig:
+    from graphbam.collider import DESIGNS, ColliderNetConfig
+    from graphbam.training import TrainConfig
+    from graphbam.training.config import StructureConfig
+
+    changes = {"network": DESIGNS[network](), "structures": StructureConfig(edges=edges)} | changes
+    if tiny:
+        few: dict[str, Any] = {"max_candidates": 3, "max_neighbours": 3}
+        changes["network"] = ColliderNetConfig(channels=16, heads=1, spd_channels=8, pair_layers=1, **few, **ONE_LAYER)
+        changes["structures"] = StructureConfig(edges=edges, widths=(8,))
+        changes |= {"variables": (5, 8, 12), "samples": (50, 100), "cells_per_step": 12_000} | QUICK
+    return TrainConfig.collider(**changes)
 
 
 def _print_line(line: dict[str, float]) -> None:

@@ -5,9 +5,56 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from graphbam.collider import ColliderNetConfig, network_config
 from graphbam.errors import ConfigError
 from graphbam.network import EdgeNetConfig
 from graphbam.simulation.config import SimulationConfig
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StructureConfig:
+    """How structures for the collider network are made from simulated tables, and with which mistakes."""
+
+    widths: tuple[int, ...] = (8, 16, 24)
+    """Numbers of columns a batch may have; structures go into the smallest that holds them."""
+    columns_a_structure: float = 2.0
+    """Columns simulated for each structure that is needed, at a time."""
+
+    edges: str | None = None
+    """Edge weights, by name or path, whose mistakes are learnt from; None: all mistakes are invented."""
+    edges_share: float = 0.7
+    """Share of bursts with those mistakes; the others have invented ones."""
+    moral_threshold: float = 0.1
+    """Probability from which a pair counts as moral there."""
+
+    flawless: float = 0.2
+    """Share of tables without invented mistakes. In the others each rate is drawn between zero and those below."""
+    missed: float = 0.4
+    """Share of links that are missed."""
+    confused: float = 0.3
+    """Share of moral pairs that are also called links."""
+    invented: float = 1.0
+    """Links invented between unrelated variables, for each variable."""
+    married: float = 0.3
+    """Share of pairs, neither linked nor moral, that are called moral; few of them have a candidate."""
+    married_links: float = 0.2
+    """Share of linked pairs that are called moral."""
+
+    def __post_init__(self) -> None:
+        if not self.widths or self.widths[0] < 3 or list(self.widths) != sorted(set(self.widths)):
+            raise ConfigError(f"widths={self.widths} must hold growing numbers of columns, all at least 3")
+        if self.columns_a_structure <= 0 or self.invented < 0:
+            raise ConfigError("columns_a_structure must be above zero, and invented cannot be negative")
+        for name in ("edges_share", "moral_threshold", "flawless", "missed", "confused", "married", "married_links"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name}={getattr(self, name)}, but it is a share between 0 and 1")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> StructureConfig:
+        """Inverse of `dataclasses.asdict`; unknown names are refused."""
+        if unknown := sorted(set(values) - {field.name for field in dataclasses.fields(cls)}):
+            raise ConfigError(f"structures have unknown fields {', '.join(unknown)}; use a newer graphbam")
+        return cls(**(values | {"widths": tuple(values["widths"])}))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,7 +69,10 @@ class TrainConfig:
     """
 
     network: EdgeNetConfig = dataclasses.field(default_factory=EdgeNetConfig)
+    """The design; a `ColliderNetConfig` comes with `structures`."""
     simulation: SimulationConfig = dataclasses.field(default_factory=lambda: SimulationConfig.preset("broad"))
+    structures: StructureConfig | None = None
+    """How structures are made, for the collider network; None trains the edge network on whole tables."""
     seed: int = 0
 
     variables: tuple[int, ...] = (3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100, 120)
@@ -71,12 +121,42 @@ class TrainConfig:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it must be above zero")
         if not self.variables or min(self.variables) < 2 or not self.samples or min(self.samples) < 2:
             raise ConfigError("variables and samples must hold at least one size each, all at least 2")
-        if self.cells_per_step < self.variables[0] * self.samples[0]:
-            smallest = f"{self.samples[0]} × {self.variables[0]}"
+        self._check_task()
+        if self.cells_per_step < self.widths[0] * self.samples[0]:
+            smallest = f"{self.samples[0]} × {self.widths[0]}"
             raise ConfigError(f"cells_per_step={self.cells_per_step} holds no table, not even the smallest, {smallest}")
         for name in ("ema_decay", "decay_share", "final_rate", "curriculum_start"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it is a share between 0 and 1")
+
+    def _check_task(self) -> None:
+        """The collider network and structures come together, and the largest structure fits the widest batch."""
+        collider = isinstance(self.network, ColliderNetConfig)
+        if collider != (self.structures is not None):
+            raise ConfigError(
+                "structures belong to a collider network: give a ColliderNetConfig and structures, or none"
+            )
+        if isinstance(self.network, ColliderNetConfig) and self.widths[-1] < self.network.max_width:
+            found = f"widths end at {self.widths[-1]}, but a structure may have {self.network.max_width} columns"
+            raise ConfigError(f"{found}; add a width, or lower max_candidates or max_neighbours of the network")
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Numbers of columns a batch may have: those of whole tables, or of structures."""
+        return self.variables if self.structures is None else self.structures.widths
+
+    @classmethod
+    def collider(cls, **changes: Any) -> TrainConfig:
+        """The collider network on structures of broad worlds; narrow structures, the most frequent, come most often."""
+        grid: dict[str, Any] = {
+            "variables": (5, 8, 10, 15, 20, 30, 40, 50, 70, 100),
+            "samples": (30, 50, 75, 100, 150, 200, 300, 400, 500, 600, 800, 1000),
+            "stagger": 1,
+            "size_lean": -1.0,
+        }
+        steps = {"cells_per_step": 480_000, "max_tables": 256, "curriculum_start": 0.4, "curriculum_steps": 2_000}
+        parts = {"network": ColliderNetConfig(), "structures": StructureConfig()}
+        return cls(**(grid | steps | parts | changes))
 
     @classmethod
     def paper(cls, **changes: Any) -> TrainConfig:
@@ -98,6 +178,8 @@ class TrainConfig:
         flat = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         flat["network"] = dataclasses.asdict(self.network)
         flat["simulation"] = self.simulation.to_dict()
+        if self.structures is not None:
+            flat["structures"] = dataclasses.asdict(self.structures) | {"widths": list(self.structures.widths)}
         return flat | {"variables": list(self.variables), "samples": list(self.samples)}
 
     @classmethod
@@ -105,8 +187,11 @@ class TrainConfig:
         """Inverse of `to_dict`; unknown names are refused."""
         if unknown := sorted(set(values) - {field.name for field in dataclasses.fields(cls)}):
             raise ConfigError(f"training config has unknown fields {', '.join(unknown)}; use a newer graphbam")
+        structures = values.get("structures")
+        design = EdgeNetConfig.from_dict if structures is None else network_config
         parts = {
-            "network": EdgeNetConfig.from_dict(values["network"]),
+            "network": design(values["network"]),
+            "structures": None if structures is None else StructureConfig.from_dict(structures),
             "simulation": SimulationConfig.from_dict(values["simulation"]),
             "variables": tuple(values["variables"]),
             "samples": tuple(values["samples"]),

@@ -17,11 +17,12 @@ def draw_curve(log: Path, path: Path) -> Path:
     tables = [line["tables"] for line in lines]
     figure = Figure(figsize=(8, 5), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    for name, colour in (("loss", "#1b4965"), ("classes", "#5fa8d3"), ("edges", "#f4a259")):
+    colours = {"loss": "#1b4965", "classes": "#5fa8d3", "edges": "#f4a259", "children": "#5fa8d3", "others": "#f4a259"}
+    for name, colour in ((name, colour) for name, colour in colours.items() if name in lines[0]):
         values = [line[name] for line in lines]
         above.plot(tables, values, color=colour, alpha=0.25, linewidth=0.8)
         above.plot(tables, smooth(values), color=colour, linewidth=1.8, label=name)
-    above.set(yscale="log", ylabel="loss, mean over pairs")
+    above.set(yscale="log", ylabel="loss, mean over pairs or candidates")
     above.legend(frameon=False)
     below.plot(tables, [line["tables_per_second"] for line in lines], color="#6c757d", linewidth=1)
     below.set(xlabel="simulated tables seen", ylabel="tables / s")

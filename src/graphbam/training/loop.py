@@ -6,7 +6,6 @@ import dataclasses
 import gc
 import importlib
 import json
-import math
 import os
 import signal
 import time
@@ -20,14 +19,15 @@ import torch.distributed as dist
 from torch import nn
 
 from graphbam.errors import ConfigError, WeightsError
-from graphbam.network import EdgeNet
+from graphbam.training.batch import AnyBatch
 from graphbam.training.checkpoint import Progress, average_into, load_checkpoint, save_checkpoint
 from graphbam.training.config import TrainConfig
 from graphbam.training.floor import training_work
 from graphbam.training.schedule import learning_rate
 from graphbam.training.step import Stepper
-from graphbam.training.stream import Batch, Stream
-from graphbam.weights import load_weights, save_weights
+from graphbam.training.stream import Stream
+from graphbam.training.tasks import Task, task_of
+from graphbam.weights import Network, load_network, save_weights
 
 CHECKPOINT = "checkpoint.safetensors"
 WEIGHTS = "weights.safetensors"
@@ -105,7 +105,7 @@ def train(
     with _processes(device) as (rank, place), _own_stream(place):
         run = _Run(config, folder, budget, place, rank, compile_blocks, report)
         run.begin(resume, start)
-        run.loop(_default_workers(place) if workers is None else workers)
+        run.loop(_default_workers(config, place) if workers is None else workers)
         return run.finish()
 
 
@@ -124,9 +124,10 @@ class _Run:
     ):
         self.config, self.folder, self.budget, self.device, self.rank = config, folder, budget, device, rank
         self.on_report = report or (lambda line: None)
+        self.task = task_of(config)
         self.network = new_network(config, device)
         if device.type == "cuda" if compile_blocks is None else compile_blocks:
-            compile_at_scale(self.network.compile_blocks(), device)
+            compile_at_scale(self.network.compile_blocks(), self.task, device)
         distributed = dist.is_initialized()
         forward: nn.Module = self.network
         if distributed:
@@ -138,6 +139,7 @@ class _Run:
             ema_decay=config.ema_decay,
             capture=device.type == "cuda" and not distributed,
             forward=forward,
+            task=self.task,
         )
         self.progress = Progress()
         self.floor_seconds = 0.0
@@ -174,7 +176,7 @@ class _Run:
                     last_save = time.monotonic()
         self.report(time.monotonic() - last_report)
 
-    def step(self, batch: Batch, spent: float) -> None:
+    def step(self, batch: AnyBatch, spent: float) -> None:
         """One batch."""
         rate = learning_rate(self.config, self.progress.step, spent, decay=self.budget.decay)
         self.stepper.step(batch, rate)
@@ -218,8 +220,8 @@ class _Run:
         self.save()
         path = self.folder / WEIGHTS
         if self.rank == 0:
-            network = average_into(EdgeNet(self.config.network), self.stepper)
-            assert isinstance(network, EdgeNet)
+            network = self.task.network(self.config)
+            average_into(network, self.stepper)
             save_weights(path, network, self.header())
         self.stepper.forward = self.network  # lets go of the process group
         return path
@@ -231,28 +233,27 @@ class _Run:
         return {"kind": "weights", "train": train, "progress": dataclasses.asdict(self.progress)}
 
     def _start_from(self, start: str) -> None:
-        loaded = load_weights(start)
-        if loaded.network.config != self.config.network:
+        network, _ = load_network(start)
+        if network.config != self.config.network:
             raise WeightsError(f"weights {start!r} have another network design than this run; train with their config")
-        self.network.load_state_dict(loaded.network.state_dict())
+        self.network.load_state_dict(network.state_dict())
         for average, parameter in zip(self.stepper.average, self.stepper.parameters, strict=True):
             average.copy_(parameter.detach())
 
 
-def new_network(config: TrainConfig, device: torch.device) -> EdgeNet:
+def new_network(config: TrainConfig, device: torch.device) -> Network:
     """A fresh network whose initial weights depend on the config's seed alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        return EdgeNet(config.network).to(device)
+        return task_of(config).network(config).to(device)
 
 
-def compile_at_scale(network: EdgeNet, device: torch.device, shape: tuple[int, int, int] = (7, 401, 83)) -> None:
-    """Trigger compilation on a table batch of typical size and unrelated dimensions.
+def compile_at_scale(network: Network, task: Task, device: torch.device) -> None:
+    """Trigger compilation on a batch of typical size and unrelated dimensions.
 
     The compiler plans reductions for the sizes it sees first, and takes equal sizes for the same size.
     """
-    x_bmd = torch.linspace(-1, 1, math.prod(shape), device=device).view(shape)
-    network(x_bmd).sum().backward()
+    network(*task.example(device)).sum().backward()
     network.zero_grad(set_to_none=True)
 
 
@@ -295,7 +296,10 @@ def _own_stream(device: torch.device) -> Iterator[None]:
         yield
 
 
-def _default_workers(device: torch.device) -> int:
+def _default_workers(config: TrainConfig, device: torch.device) -> int:
+    """Edge weights whose mistakes are learnt from run on the training device: CPU workers would be far too slow."""
+    if config.structures is not None and config.structures.edges is not None:
+        return 0
     return max((os.cpu_count() or 1) - 2, 0) if device.type == "cuda" else 0
 
 

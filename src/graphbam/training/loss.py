@@ -1,4 +1,4 @@
-"""The loss of the three-class edge problem, L = L_c + L_b + L_p over the pairs i > j."""
+"""The losses: of the three-class edge problem, L = L_c + L_b + L_p over the pairs i > j, and of common children."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from graphbam.structures import CANDIDATE
 
 
 class EdgeLoss(NamedTuple):
@@ -52,3 +54,30 @@ def moral_penalty(p_bdd3: Tensor, smooth: float = 1e-4) -> Tensor:
     off_diagonal = 1 - torch.eye(p_bdd3.shape[-2], dtype=p_bdd3.dtype, device=p_bdd3.device)
     skeleton = p_bdd3[..., 1] * off_diagonal
     return (p_bdd3[..., 2] - (skeleton @ skeleton + smooth).sqrt()).clamp_min(0)
+
+
+class ColliderLoss(NamedTuple):
+    """Binary cross-entropy over candidates, and its mean over either kind."""
+
+    total: Tensor
+    children: Tensor
+    """Over those that are common children; 0 where there are none."""
+    others: Tensor
+    """Over those that are not."""
+
+
+def collider_loss(logits_bd: Tensor, roles_bd: Tensor, children_bd: Tensor) -> ColliderLoss:
+    """Loss of one logit a candidate; columns in other roles do not count.
+
+    Examples
+    --------
+    >>> roles = torch.tensor([[1, 1, 2, 2, 3, 0]])
+    >>> loss = collider_loss(torch.zeros(1, 6), roles, torch.tensor([[0, 0, 1, 0, 0, 0]]))
+    >>> [round(part.item(), 4) for part in loss]  # log 2 each
+    [0.6931, 0.6931, 0.6931]
+    """
+    truth_bd = children_bd.to(logits_bd.dtype)
+    losses_bd = F.binary_cross_entropy_with_logits(logits_bd, truth_bd, reduction="none")
+    asked_bd = (roles_bd == CANDIDATE).to(logits_bd.dtype)
+    weights = (asked_bd, asked_bd * truth_bd, asked_bd * (1 - truth_bd))
+    return ColliderLoss(*((losses_bd * weight).sum() / weight.sum().clamp_min(1) for weight in weights))

@@ -11,11 +11,11 @@ import dataclasses
 import torch
 from torch import Tensor, nn
 
-from graphbam.training.loss import edge_loss
-from graphbam.training.stream import Batch, Shape
+from graphbam.training.batch import AnyBatch, Shape
+from graphbam.training.tasks import EdgeTask, Task
 
-STATISTICS = ("loss", "classes", "edges", "penalty", "gradient_norm", "skipped", "steps")
-"""What is summed on the device between two reports."""
+Shapes = tuple[torch.Size, ...]
+"""Shapes of all tensors of a batch."""
 
 
 @dataclasses.dataclass
@@ -23,8 +23,7 @@ class _Captured:
     """A recorded step and the tensors it reads."""
 
     graph: torch.cuda.CUDAGraph
-    x_bmd: Tensor
-    classes_bdd: Tensor
+    batch: AnyBatch
 
 
 class Stepper:
@@ -39,7 +38,9 @@ class Stepper:
         ema_decay: float,
         capture: bool,
         forward: nn.Module | None = None,
+        task: Task | None = None,
     ):
+        self.task: Task = task or EdgeTask()
         self.network, self.forward = network, forward or network
         self.clip_norm, self.ema_decay, self.capture = clip_norm, ema_decay, capture
         self.parameters = [p for p in network.parameters() if p.requires_grad]
@@ -55,24 +56,24 @@ class Stepper:
             groups, lr=self.rate, betas=(0.9, 0.98), fused=True, capturable=device.type == "cuda"
         )
         self.average = [p.detach().clone() for p in self.parameters]
-        self.totals = torch.zeros(len(STATISTICS), device=device)
-        self.graphs: dict[Shape, _Captured | None] = {}
+        self.totals = torch.zeros(len(self.task.reported) + 3, device=device)  # gradient norm, skipped, steps
+        self.graphs: dict[Shapes, _Captured | None] = {}
         self.skips: dict[Shape, Tensor] = {}
         self.pool = torch.cuda.graph_pool_handle() if capture else None
 
-    def step(self, batch: Batch, rate: float) -> None:
+    def step(self, batch: AnyBatch, rate: float) -> None:
         """Learn from one batch at a learning rate."""
         self.rate.fill_(rate)
-        shape = batch.shape
-        self.skips.setdefault(shape, torch.zeros_like(self.rate))
-        if not self.capture or shape not in self.graphs:  # the first visit also compiles and allocates
-            self._update(batch.x_bmd, batch.classes_bdd)
-            self.graphs[shape] = None
+        shapes = tuple(part.shape for part in batch)
+        self.skips.setdefault(batch.shape, torch.zeros_like(self.rate))
+        if not self.capture or shapes not in self.graphs:  # the first visit also compiles and allocates
+            self._update(batch)
+            self.graphs[shapes] = None
             return
-        captured = self.graphs[shape] or self._record(batch)
-        self.graphs[shape] = captured
-        captured.x_bmd.copy_(batch.x_bmd)
-        captured.classes_bdd.copy_(batch.classes_bdd)
+        captured = self.graphs[shapes] or self._record(batch)
+        self.graphs[shapes] = captured
+        for target, source in zip(captured.batch, batch, strict=True):
+            target.copy_(source)
         captured.graph.replay()
 
     def statistics(self) -> dict[str, float]:
@@ -80,7 +81,7 @@ class Stepper:
         *sums, skipped, steps = self.totals.tolist()
         self.totals.zero_()
         good = max(steps - skipped, 1)
-        means = {name: value / good for name, value in zip(STATISTICS, sums, strict=False)}
+        means = {name: value / good for name, value in zip((*self.task.reported, "gradient_norm"), sums, strict=True)}
         return means | {"skipped": skipped, "steps": steps}
 
     def skipped_shapes(self) -> dict[str, int]:
@@ -88,12 +89,10 @@ class Stepper:
         counts = {"×".join(map(str, shape)): int(count) for shape, count in self.skips.items()}
         return {shape: count for shape, count in counts.items() if count}
 
-    def _update(self, x_bmd: Tensor, classes_bdd: Tensor) -> None:
+    def _update(self, batch: AnyBatch) -> None:
         self.optimizer.zero_grad(set_to_none=True)
-        loss = edge_loss(self.forward(x_bmd), classes_bdd)
-        total = loss.total()
-        # a table of d variables has about d edges among d² pairs: a plain mean over pairs would hush large tables
-        (total * (x_bmd.shape[-1] / 20) ** 0.5).backward()
+        goal, parts = self.task.objective(self.forward, batch)
+        goal.backward()
         norm = nn.utils.clip_grad_norm_(self.parameters, self.clip_norm, foreach=True)
         bad = (~torch.isfinite(norm)).float()
         # where set, the fused kernel leaves weights and moments as they were
@@ -101,17 +100,17 @@ class Stepper:
         self.optimizer.step()
         torch._foreach_lerp_(self.average, list[Tensor](self.parameters), 1 - self.ema_decay)
         with torch.no_grad():
-            values = torch.stack([total, *loss, norm])
+            values = torch.stack([*parts, norm])
             one = torch.ones_like(bad)
-            self.skips[Shape(*x_bmd.shape)] += bad
+            self.skips[batch.shape] += bad
             self.totals += torch.cat([torch.where(bad > 0, 0.0, values), torch.stack([bad, one])])
 
-    def _record(self, batch: Batch) -> _Captured:
-        x_bmd, classes_bdd = batch.x_bmd.clone(), batch.classes_bdd.clone()
+    def _record(self, batch: AnyBatch) -> _Captured:
+        still = type(batch)(*(part.clone() for part in batch))
         graph = torch.cuda.CUDAGraph()
         self.optimizer.zero_grad(set_to_none=True)
         torch.cuda.synchronize()
         stream = torch.cuda.current_stream()
         with torch.cuda.graph(graph, pool=self.pool, stream=stream, capture_error_mode="thread_local"):
-            self._update(x_bmd, classes_bdd)
-        return _Captured(graph, x_bmd, classes_bdd)
+            self._update(still)
+        return _Captured(graph, still)

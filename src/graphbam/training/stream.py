@@ -13,41 +13,23 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from graphbam.simulation.sem import sample_tables
+from graphbam.training.batch import AnyBatch, Batch, Shape
 from graphbam.training.config import TrainConfig
+from graphbam.training.tasks import task_of
 from graphbam.weights import ROWS_A_CHUNK
 
-
-class Shape(NamedTuple):
-    """Size of one batch."""
-
-    n_tables: int
-    n_samples: int
-    n_variables: int
-
-
-class Batch(NamedTuple):
-    """Tables with their labels: 0 none, 1 skeleton, 2 moral."""
-
-    x_bmd: Tensor
-    classes_bdd: Tensor
-
-    @property
-    def shape(self) -> Shape:
-        """Tables, samples, variables."""
-        return Shape(*self.x_bmd.shape)
+__all__ = ["Batch", "Shape", "Stream", "Window", "allowed_shapes", "draw_shapes", "mix_seed", "shape_grid"]
 
 
 def shape_grid(config: TrainConfig) -> list[Shape]:
-    """All shapes of a run: a staggered grid of variables × samples, each with as many tables as the cells allow.
+    """All shapes of a run: a staggered grid of widths × samples, each with as many tables as the cells allow.
 
     A shape of which fewer than two tables fit is left out: its gradient is noise, and compilers treat size one apart.
     """
     grid = []
-    for i, d in enumerate(config.variables):
+    for i, d in enumerate(config.widths):
         for j, m in enumerate(config.samples):
             n_tables = min(config.max_tables, config.cells_per_step // (m * d), ROWS_A_CHUNK // m)
             if (i + j) % config.stagger == 0 and n_tables >= 2:
@@ -58,7 +40,7 @@ def shape_grid(config: TrainConfig) -> list[Shape]:
 def allowed_shapes(config: TrainConfig, step: int) -> list[Shape]:
     """Shapes the curriculum allows at a step: the reach in both directions grows linearly to the whole grid."""
     reach = config.curriculum_start + (1 - config.curriculum_start) * step / max(config.curriculum_steps, 1)
-    d_limit = config.variables[0] + reach * (config.variables[-1] - config.variables[0])
+    d_limit = config.widths[0] + reach * (config.widths[-1] - config.widths[0])
     m_limit = config.samples[0] + reach * (config.samples[-1] - config.samples[0])
     grid = shape_grid(config)
     return [shape for shape in grid if shape.n_variables <= d_limit and shape.n_samples <= m_limit] or grid[:1]
@@ -75,12 +57,13 @@ def draw_shapes(rng: torch.Generator, config: TrainConfig, step: int) -> list[Sh
 class Window(NamedTuple):
     """Bursts as they were simulated, and the order in which their batches are to be used."""
 
-    bursts: list[Batch]
+    bursts: list[AnyBatch]
     order: list[int]
 
-    def batches(self, burst: int) -> list[Batch]:
+    def batches(self, burst: int) -> list[AnyBatch]:
         """The bursts cut into batches, in order."""
-        parts = [Batch(*cut) for whole in self.bursts for cut in zip(*(t.chunk(burst) for t in whole), strict=True)]
+        cuts = [(type(whole), zip(*(part.chunk(burst) for part in whole), strict=True)) for whole in self.bursts]
+        parts = [kind(*cut) for kind, pieces in cuts for cut in pieces]
         return [parts[i] for i in self.order]
 
 
@@ -91,20 +74,8 @@ def simulate_window(config: TrainConfig, index: int, device: torch.device, rank:
     shapes = draw_shapes(plan, config, index * size)
     order = torch.randperm(size, generator=plan).tolist()
     tables = torch.Generator().manual_seed(mix_seed(config.seed, index, rank + 1))
-    return Window([simulate_burst(tables, config, shape, device) for shape in shapes], order)
-
-
-def simulate_burst(rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> Batch:
-    """`burst` batches of one shape, still in one piece."""
-    tables = sample_tables(
-        rng,
-        config.simulation,
-        n_tables=shape.n_tables * config.burst,
-        n_variables=shape.n_variables,
-        n_samples=shape.n_samples,
-        device=device,
-    )
-    return Batch(tables.x_bmd, tables.classes_bdd.to(torch.uint8))
+    task = task_of(config)
+    return Window([task.burst(tables, config, shape, device) for shape in shapes], order)
 
 
 def mix_seed(*parts: int) -> int:
@@ -139,12 +110,14 @@ class Stream:
         self.config, self.device, self.rank = config, device, rank
         self.first_step, self.workers = first_step, workers
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[AnyBatch]:
         first, skip = divmod(self.first_step, self.config.window * self.config.burst)
         for window in self._from_workers(first) if self.workers else self._from_thread(first):
-            bursts = [Batch(*(part.to(self.device, non_blocking=True) for part in burst)) for burst in window.bursts]
-            for x_bmd, classes_bdd in Window(bursts, window.order).batches(self.config.burst)[skip:]:
-                yield Batch(x_bmd, classes_bdd.long())
+            bursts = [
+                type(burst)(*(part.to(self.device, non_blocking=True) for part in burst)) for burst in window.bursts
+            ]
+            for batch in Window(bursts, window.order).batches(self.config.burst)[skip:]:
+                yield batch.ready()
             skip = 0
 
     def _from_workers(self, first: int) -> Iterator[Window]:

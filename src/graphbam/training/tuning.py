@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,11 +14,12 @@ from torch import Tensor
 from graphbam.errors import ConfigError, TableError
 from graphbam.graph import Graph, edge_classes
 from graphbam.scaling import standardise_columns
+from graphbam.training.batch import Batch
 from graphbam.training.checkpoint import average_into
 from graphbam.training.config import TrainConfig
 from graphbam.training.loop import choose_device
 from graphbam.training.step import Stepper
-from graphbam.training.stream import Batch, Stream
+from graphbam.training.stream import Stream
 from graphbam.weights import LoadedWeights, load_weights
 
 Pair = tuple[Any, Any]
@@ -161,7 +161,8 @@ def _replay(loaded: LoadedWeights, seed: int, device: torch.device) -> Iterator[
     simulation = {"simulation": stored["simulation"]} if "simulation" in stored else {}
     plain = TrainConfig().to_dict() | simulation
     small = {"seed": seed + 1, "cells_per_step": 24_000, "curriculum_start": 1.0, "burst": 4, "window": 4}
-    return itertools.chain.from_iterable([Stream(TrainConfig.from_dict(plain | small), device)])
+    stream = Stream(TrainConfig.from_dict(plain | small), device)
+    return (batch for batch in stream if isinstance(batch, Batch))
 
 
 def _shape_of_rate(progress: float) -> float:

@@ -1,0 +1,119 @@
+"""What is learnt, apart from how: each task knows its network, its batches and its loss. The engine knows the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from graphbam.collider import ColliderNet, ColliderNetConfig
+from graphbam.network import EdgeNet
+from graphbam.simulation.sem import sample_tables
+from graphbam.structures import CANDIDATE, NEIGHBOUR, PARENT
+from graphbam.training.batch import AnyBatch, Batch, ColliderBatch, Shape
+from graphbam.training.config import TrainConfig
+from graphbam.training.loss import collider_loss, edge_loss
+from graphbam.training.structures import simulate_structures
+from graphbam.weights import Network
+
+Forward = Callable[..., Tensor]
+
+
+class Objective(NamedTuple):
+    """What is minimised, and what is reported."""
+
+    goal: Tensor
+    parts: tuple[Tensor, ...]
+
+
+class Task(Protocol):
+    """One kind of network and all that its training needs to know of it."""
+
+    network_kind: Literal["edge", "collider"]
+    reported: tuple[str, ...]
+    """Names of the parts of an objective; the first is the loss."""
+
+    def network(self, config: TrainConfig) -> Network:
+        """A fresh network."""
+
+    def burst(self, rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> AnyBatch:
+        """`burst` batches of one shape, still in one piece."""
+
+    def objective(self, forward: Forward, batch: Any) -> Objective:
+        """Loss of one batch."""
+
+    def example(self, device: torch.device) -> tuple[Tensor, ...]:
+        """Inputs of typical size and unrelated dimensions, to compile with."""
+
+
+class EdgeTask:
+    """Classes of all pairs of variables of whole tables."""
+
+    network_kind: Literal["edge", "collider"] = "edge"
+    reported: tuple[str, ...] = ("loss", "classes", "edges", "penalty")
+
+    def network(self, config: TrainConfig) -> Network:
+        """An `EdgeNet`."""
+        return EdgeNet(config.network)
+
+    def burst(self, rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> AnyBatch:
+        """Simulated tables with the classes of their pairs, as bytes."""
+        tables = sample_tables(
+            rng,
+            config.simulation,
+            n_tables=shape.n_tables * config.burst,
+            n_variables=shape.n_variables,
+            n_samples=shape.n_samples,
+            device=device,
+        )
+        return Batch(tables.x_bmd, tables.classes_bdd.to(torch.uint8))
+
+    def objective(self, forward: Forward, batch: Any) -> Objective:
+        """A table of d variables has about d edges among d² pairs: a plain mean over pairs would hush large tables."""
+        assert isinstance(batch, Batch)
+        loss = edge_loss(forward(batch.x_bmd), batch.classes_bdd)
+        total = loss.total()
+        return Objective(total * (batch.x_bmd.shape[-1] / 20) ** 0.5, (total, *loss))
+
+    def example(self, device: torch.device) -> tuple[Tensor, ...]:
+        """A few tables."""
+        return (_ramp(7, 401, 83, device=device),)
+
+
+class ColliderTask:
+    """Common children of pairs of variables, structure by structure."""
+
+    network_kind: Literal["edge", "collider"] = "collider"
+    reported: tuple[str, ...] = ("loss", "children", "others")
+
+    def network(self, config: TrainConfig) -> Network:
+        """A `ColliderNet`."""
+        assert isinstance(config.network, ColliderNetConfig)
+        return ColliderNet(config.network)
+
+    def burst(self, rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> AnyBatch:
+        """Structures of simulated tables."""
+        return simulate_structures(rng, config, shape, device)
+
+    def objective(self, forward: Forward, batch: Any) -> Objective:
+        """Every candidate counts the same."""
+        assert isinstance(batch, ColliderBatch)
+        loss = collider_loss(forward(batch.x_bmd, batch.roles_bd), batch.roles_bd, batch.children_bd)
+        return Objective(loss.total, tuple(loss))
+
+    def example(self, device: torch.device) -> tuple[Tensor, ...]:
+        """A few structures, all of their columns present."""
+        roles = torch.tensor([PARENT] * 2 + [CANDIDATE] * 10 + [NEIGHBOUR] * 12, dtype=torch.uint8, device=device)
+        return _ramp(7, 401, len(roles), device=device), roles.repeat(7, 1)
+
+
+def task_of(config: TrainConfig) -> Task:
+    """The task that a config describes."""
+    return EdgeTask() if config.structures is None else ColliderTask()
+
+
+def _ramp(*shape: int, device: torch.device) -> Tensor:
+    return torch.linspace(-1, 1, math.prod(shape), device=device).view(shape)
