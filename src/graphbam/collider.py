@@ -121,9 +121,9 @@ class ColliderNet(nn.Module):
         x_bmd = standardise(torch.where((roles_bd == ABSENT)[:, None], 0.0, x_bmd))
         who = presence(roles_bd, x_bmd)
         h_bmdc = self.embedding(x_bmd, who.roles_bd3, self._observation_dtype(x_bmd))
-        keys = who.present_bd.repeat_interleave(x_bmd.shape[1], 0)[:, None, None]
+        absent_n11d = ~who.present_bd[:, None].expand_as(x_bmd).flatten(0, 1)[:, None, None]
         for layer in self.observation:
-            h_bmdc = layer(h_bmdc, keys) if isinstance(layer, PresentAttention) else layer(h_bmdc)
+            h_bmdc = layer(h_bmdc, absent_n11d) if isinstance(layer, PresentAttention) else layer(h_bmdc)
         h_bmdc = h_bmdc * who.present_bd[:, None, :, None].to(h_bmdc.dtype)
         raw_bcdd = s_bcdd = self.correlation(h_bmdc)
         for block in self.bilinear:
@@ -223,17 +223,20 @@ class RoleEmbedding(nn.Module):
 
 
 class PresentAttention(AxialAttention):
-    """Attention between the attributes of a sample, deaf to absent ones."""
+    """Attention between the attributes of a sample, deaf to absent ones.
 
-    def forward(self, x_bmdc: Tensor, keys_n11d: Tensor) -> Tensor:  # type: ignore[override]
-        padding = -self.size % 32 if x_bmdc.is_cuda else 0  # as in the parent class
-        weight = F.pad(self.qkv, (0, 0, 0, padding)).to(x_bmdc.dtype)
-        qkv = F.linear(self.norm(x_bmdc), weight.flatten(0, 2))
-        qkv_bmdh3e = qkv.unflatten(-1, (self.heads, 3, self.size + padding))
+    A structure has few attributes, so the scores are small and written out: no fused kernel, whose treatment of masks
+    differs from device to device, is needed.
+    """
+
+    def forward(self, x_bmdc: Tensor, absent_n11d: Tensor) -> Tensor:  # type: ignore[override]
+        qkv = F.linear(self.norm(x_bmdc), self.qkv.flatten(0, 2).to(x_bmdc.dtype))
+        qkv_bmdh3e = qkv.unflatten(-1, (self.heads, 3, self.size))
         q, k, v = (self._fold(part) for part in qkv_bmdh3e.unbind(-2))
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=keys_n11d, scale=self.size**-0.5).transpose(1, 2)
-        y_bmdhe = y.reshape(*x_bmdc.shape[:-1], self.heads, self.size + padding)
-        y_bmdc = y_bmdhe[..., : self.size].flatten(-2)
+        wide = torch.promote_types(x_bmdc.dtype, torch.float32)
+        scores_nhdd = (q @ k.mT).to(wide) * self.size**-0.5
+        a_nhdd = scores_nhdd.masked_fill(absent_n11d, NEVER).softmax(-1).to(x_bmdc.dtype)
+        y_bmdc = (a_nhdd @ v).transpose(1, 2).reshape(x_bmdc.shape)
         return self.residual(x_bmdc, y_bmdc if self.out is None else self.out(y_bmdc))
 
 

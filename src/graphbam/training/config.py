@@ -29,11 +29,11 @@ class StructureConfig:
 
     flawless: float = 0.2
     """Share of tables without invented mistakes. In the others each rate is drawn between zero and those below."""
-    missed: float = 0.4
+    missed: float = 0.6
     """Share of links that are missed."""
-    confused: float = 0.3
+    confused: float = 0.15
     """Share of moral pairs that are also called links."""
-    invented: float = 1.0
+    invented: float = 0.4
     """Links invented between unrelated variables, for each variable."""
     married: float = 0.3
     """Share of pairs, neither linked nor moral, that are called moral; few of them have a candidate."""
