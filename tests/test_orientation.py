@@ -223,6 +223,26 @@ def test_a_ring_without_accepted_claims_breaks_where_it_is_likeliest():
         assert v_structures(orient(SQUARE, claims).adjacency).tolist() == [list(triple)]
 
 
+def eliminate_by_definition(adj, claims):
+    """Step 2 of `orient` without any arrows given, everything counted anew at every step."""
+    odds = {(a, c, b): np.log(p / (1 - p)) for a, c, b, p in claims}
+    left, dag = set(range(len(adj))), np.zeros_like(adj)
+    while left:
+        new = {c: [t for t in odds if t[1] == c and t[0] in left and t[2] in left] for c in left}
+        sink = min(left, key=lambda c: (len(new[c]) > 0, -sum(odds[t] for t in new[c])))
+        left.remove(sink)
+        dag[[i for i in left if adj[i, sink]], sink] = 1
+    return dag_to_cpdag(dag)
+
+
+@law
+@given(numbers, st.integers(4, 9))
+def test_sinks_are_taken_in_the_order_of_the_definition(draw, d):
+    adj = draw.graph(d)
+    claims = [(*triple, draw.rng.uniform(0.05, 0.95)) for triple in unshielded(adj)]
+    np.testing.assert_array_equal(orient(adj, claims, accept=np.inf).adjacency, eliminate_by_definition(adj, claims))
+
+
 def test_of_equal_triples_the_largest_claim_counts():
     for claims in ([(0, 1, 2, 0.2), (2, 1, 0, 0.9)], [(2, 1, 0, 0.9), (0, 1, 2, 0.2)]):
         result = orient(CHAIN, claims)

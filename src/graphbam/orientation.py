@@ -83,8 +83,11 @@ Forbidden: TypeAlias = ArrayLike | Callable[[int, int], bool]
 CLAIM = np.dtype([("a", np.int64), ("c", np.int64), ("b", np.int64), ("probability", np.float64)])
 """One collider claim: how likely a → c ← b is."""
 
-SUPPORT_FROM = 0.05
-"""Edges less likely than this take no part in the derivation of arrows."""
+SUPPORT_FROM = 0.2
+"""Edges less likely than this have no arrows, and take no part in deriving others …"""
+
+FOLLOWED_FROM = 0.02
+"""… and neither do arrows less likely than this: many pairs, and next to nothing to learn from them."""
 
 MOST_LEVELS = 16
 """Number of thresholds on edges that `decide` looks at …"""
@@ -583,6 +586,7 @@ def arrow_probabilities(p_dd3: ArrayLike, colliders: Any = None, knowledge: Forb
     - Evidence for both directions is weighed as if the two were independent, given that not both are true:
       strong evidence p and weak evidence q against it become p (1 − q) / (1 − p q) and
       q (1 − p) / (1 − p q).
+    - Edges less likely than 0.2 have no arrows and take part in no derivation, arrows below 0.02 in none.
 
     Examples
     --------
@@ -614,9 +618,9 @@ class _Neighbourhood(NamedTuple):
     """Probability that nodes[i] and nodes[j] are not adjacent; 0 on the diagonal."""
 
 
-def _believe(evidence: _Evidence, forbidden: BoolMatrix) -> Matrix:
+def _believe(evidence: _Evidence, forbidden: BoolMatrix, least: float = SUPPORT_FROM) -> Matrix:
     """Strongest derivation of each arrow, a fixed point that is reached from below."""
-    linked = evidence.edge_dd >= SUPPORT_FROM
+    linked = evidence.edge_dd >= least
     around = [_neighbourhood(evidence, c, np.flatnonzero(linked[c])) for c in range(len(evidence))]
     arrow_dd = np.zeros(linked.shape)
     for c, (nodes, collider, _) in enumerate(around):
@@ -650,19 +654,29 @@ def _derive(arrow_dd: Matrix, edge_dd: Matrix, linked: BoolMatrix, v: int, neigh
     if not len(nodes):
         return
     block = np.ix_(nodes, nodes)
-    into = np.minimum(arrow_dd[nodes, v], edge_dd[nodes, v])
-    out = np.minimum(arrow_dd[v, nodes], edge_dd[v, nodes])
+    into = _followed(np.minimum(arrow_dd[nodes, v], edge_dd[nodes, v]))
+    out = _followed(np.minimum(arrow_dd[v, nodes], edge_dd[v, nodes]))
     by_r1 = np.minimum(into[:, None] - collider, absent).max(axis=0)
     by_r2 = np.where(linked[block], np.minimum(into[:, None], out), 0.0)
     arrow_dd[block] = np.maximum(arrow_dd[block], by_r2)
-    inner = np.minimum(np.minimum(arrow_dd[block], edge_dd[block]), edge_dd[v, nodes][:, None])
-    by_r3_r4 = np.zeros(len(nodes))
-    if inner.any():
-        passage = np.minimum(absent, 1 - collider)
-        by_r3 = np.minimum(inner, _max_min(passage, inner))
-        by_r4 = np.minimum(passage, _max_min(inner, inner))
-        by_r3_r4 = np.maximum(by_r3, by_r4).max(axis=0)
-    arrow_dd[v, nodes] = np.maximum(np.maximum(arrow_dd[v, nodes], by_r1), by_r3_r4)
+    inner = _followed(np.minimum(np.minimum(arrow_dd[block], edge_dd[block]), edge_dd[v, nodes][:, None]))
+    arrow_dd[v, nodes] = np.maximum(np.maximum(arrow_dd[v, nodes], by_r1), _by_cases(inner, collider, absent))
+
+
+def _followed(arrows: Matrix) -> Matrix:
+    return np.where(arrows >= FOLLOWED_FROM, arrows, 0.0)
+
+
+def _by_cases(inner: Matrix, collider: Matrix, absent: Matrix) -> Matrix:
+    """R3 and R4: what arrows among the neighbours of a, `inner`, say about the edges of a itself."""
+    tails = inner.any(axis=1)
+    if not tails.any():
+        return np.zeros(len(inner))
+    first = inner[tails]
+    passage = np.minimum(absent, 1 - collider)[tails]
+    by_r3 = np.minimum(first, _max_min(passage[:, tails], first))
+    by_r4 = np.minimum(passage, _max_min(first[:, tails], first))
+    return np.asarray(np.maximum(by_r3, by_r4).max(axis=0))
 
 
 def _max_min(first: Matrix, second: Matrix) -> Matrix:
@@ -779,7 +793,8 @@ def decide(
     0
     """
     p_dd3 = _read_probabilities(p_dd3)
-    choice = _Choice(p_dd3, _evidence_of(p_dd3, colliders), _read_forbidden(knowledge, len(p_dd3)))
+    least = min(SUPPORT_FROM, threshold) if objective == "threshold" else SUPPORT_FROM
+    choice = _Choice(p_dd3, _evidence_of(p_dd3, colliders), _read_forbidden(knowledge, len(p_dd3)), least)
     if objective == "threshold":
         (adjacency,) = choice.graphs(_skeleton_at(p_dd3, threshold), [threshold])
     elif objective == "fdr":
@@ -794,10 +809,10 @@ def decide(
 class _Choice:
     """The graphs that `decide` looks at, and what is expected of them."""
 
-    def __init__(self, p_dd3: Matrix, evidence: _Evidence, forbidden: BoolMatrix) -> None:
+    def __init__(self, p_dd3: Matrix, evidence: _Evidence, forbidden: BoolMatrix, least: float) -> None:
         self.p_dd3, self.p_dd = p_dd3, p_dd3[..., SKELETON]
         self.evidence, self.forbidden = evidence, forbidden
-        self.arrow_dd = _believe(evidence, forbidden)
+        self.arrow_dd = _believe(evidence, forbidden, least)
 
     def graphs(self, adjacent: BoolMatrix, accepts: Sequence[float] = (0.5,)) -> list[NDArray[np.int8]]:
         """One graph for each threshold on colliders, with a skeleton from which the impossible is left out."""
