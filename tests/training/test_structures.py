@@ -15,6 +15,7 @@ from graphbam.simulation.sem import sample_tables
 from graphbam.structures import ABSENT, CANDIDATE, PARENT, Structures, find_structures
 from graphbam.training import Budget, TrainConfig, train
 from graphbam.training.batch import Shape
+from graphbam.training.calibration import fit_child_calibration, simulated_children
 from graphbam.training.config import StructureConfig
 from graphbam.training.loop import new_network
 from graphbam.training.loss import collider_loss
@@ -335,3 +336,17 @@ def test_the_command_line_explains_mistakes(tmp_path, options, words):
     result = CliRunner().invoke(app, ["train", "--steps", "1", "--out", str(tmp_path), *options])
     assert isinstance(result.exception, ConfigError)
     assert words in str(result.exception)
+
+
+# ── calibration ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_calibration_sees_all_candidates_of_fresh_structures(tiny_collider, tmp_path):
+    config = tiny_collider()
+    loaded = load_colliders(run(config, tmp_path, 2))
+    logits, truth = simulated_children(loaded, torch.Generator().manual_seed(0), config, 5)
+    assert logits.shape == truth.shape
+    assert len(logits) >= 5 * 2 * 4  # structures, widths, numbers of samples
+    assert 0 < truth.double().mean() < 1
+    fitted = fit_child_calibration(torch.full((100,), 0.0), torch.arange(100) < 20)
+    assert torch.tensor(fitted["offset"]).sigmoid().item() == pytest.approx(0.2, abs=1e-3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import torch
@@ -10,7 +11,11 @@ from torch import Tensor
 
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.sem import sample_tables
-from graphbam.weights import LoadedWeights
+from graphbam.structures import CANDIDATE
+from graphbam.training.batch import Shape
+from graphbam.training.config import TrainConfig
+from graphbam.training.structures import simulate_structures
+from graphbam.weights import LoadedColliders, LoadedWeights
 
 SHAPES = ((5, 300), (10, 100), (10, 500), (20, 200), (20, 600), (40, 100), (40, 400), (80, 200), (100, 60))
 """Variables and samples of the tables that the fit sees."""
@@ -66,3 +71,54 @@ def simulated_logits(
             classes.append(classes_bdd[:, rows, columns].flatten())
             weights.append(torch.full_like(classes[-1], 1 / len(rows), dtype=torch.float64))
     return torch.cat(logits), torch.cat(classes), torch.cat(weights)
+
+
+def fit_child_calibration(logits_n: Tensor, children_n: Tensor) -> dict[str, float]:
+    """Temperature T and offset b that minimise the binary cross-entropy of sigmoid(logits / T + b).
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> logits = 2 * torch.randn(4000, generator=rng)
+    >>> children = torch.rand(4000, generator=rng) < (logits / 2 - 1).sigmoid()
+    >>> fitted = fit_child_calibration(logits, children)
+    >>> abs(fitted["temperature"] - 2) < 0.2, abs(fitted["offset"] + 1) < 0.1
+    (True, True)
+    """
+    logits_n, truth_n = logits_n.double(), children_n.double()
+    log_temperature = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    offset = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([log_temperature, offset], max_iter=100, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = F.binary_cross_entropy_with_logits(logits_n / log_temperature.exp() + offset, truth_n)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    return {"temperature": float(log_temperature.detach().exp()), "offset": round(float(offset.detach()), 6)}
+
+
+@torch.no_grad()
+def simulated_children(
+    loaded: LoadedColliders, rng: torch.Generator, config: TrainConfig, n_structures: int
+) -> tuple[Tensor, Tensor]:
+    """Raw logits and truth of all candidates of fresh structures, over all widths and four numbers of samples.
+
+    Where the weights learnt from the mistakes of edge weights, all structures have those: they are what users meet.
+    """
+    assert config.structures is not None
+    structures = dataclasses.replace(config.structures, edges_share=1.0)
+    config = dataclasses.replace(config, structures=structures, burst=1)
+    device = next(loaded.network.parameters()).device
+    logits, truths = [], []
+    for width in config.widths:
+        for n_samples in (100, 200, 500, 1000):
+            batch = simulate_structures(rng, config, Shape(n_structures, n_samples, width), device)
+            parts = zip(*(part.split(32) for part in batch), strict=True)
+            for x_bmd, roles_bd, children_bd in parts:
+                asked = roles_bd == CANDIDATE
+                logits.append(loaded.network(x_bmd, roles_bd)[asked].cpu())
+                truths.append(children_bd[asked].bool().cpu())
+    return torch.cat(logits), torch.cat(truths)
