@@ -111,12 +111,20 @@ def third_party_cases(folder: Path, max_rows: int = 600, max_variables: int = 11
 
 def score_network(loaded: LoadedWeights, case: Case) -> list[dict[str, object]]:
     p_bdd3 = loaded.probabilities(case.x_bmd)
+    pooled = pooled_calibration_error(p_bdd3, case.classes_bdd)
     rows = []
     for index, (p_dd3, classes_dd) in enumerate(zip(p_bdd3, case.classes_bdd, strict=True)):
         loss = edge_loss(p_dd3.clamp_min(1e-12).log()[None], classes_dd[None]).total().item()
         skeleton, edge = p_dd3[..., 1].numpy(), 1 - p_dd3[..., 0].numpy()
-        rows.append(score(case, index, "graphbam", skeleton, edge) | {"loss": loss})
+        rows.append(score(case, index, "graphbam", skeleton, edge) | {"loss": loss, "cell_ece": pooled})
     return rows
+
+
+def pooled_calibration_error(p_bdd3: torch.Tensor, classes_bdd: torch.Tensor) -> float:
+    """Calibration error of the skeleton over all pairs of all tables of a case: few pairs would be mostly noise."""
+    rows, columns = torch.triu_indices(*classes_bdd.shape[1:], 1).unbind(0)
+    truth, p = classes_bdd[:, rows, columns] == 1, p_bdd3[:, rows, columns, 1]
+    return expected_calibration_error(truth.flatten().numpy(), p.flatten().numpy())
 
 
 def score_baseline(name: str, case: Case) -> list[dict[str, object]]:
