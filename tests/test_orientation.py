@@ -561,6 +561,19 @@ def test_an_edge_that_can_only_be_marked_wrongly_is_left_out():
     np.testing.assert_array_equal(result.adjacency, path)
 
 
+def test_leaving_out_burdens_never_hurts_and_sometimes_helps(monkeypatch):
+    cases = [Numbers(seed, "free").probabilities(8) for seed in range(40)]
+
+    def costs():
+        results = [(p_dd3, decide(p_dd3)) for p_dd3 in cases]
+        return np.array([expected_shd(r.adjacency, p_dd3, r.arrow_probability_dd) for p_dd3, r in results])
+
+    with_step = costs()
+    monkeypatch.setattr(orientation._Choice, "_without_burdens", lambda self, best: best)
+    assert (with_step <= costs() + 1e-9).all()
+    assert (with_step < costs() - 1e-3).any()
+
+
 @law
 @given(numbers, sizes, st.floats(0.02, 0.6))
 def test_the_false_discovery_target_is_kept_on_edges_and_on_arrows(draw, d, fdr):
