@@ -174,6 +174,22 @@ def test_few_structures_are_repeated_rather_than_missing(rng, tiny_collider):
     assert simulate_structures(rng, config, Shape(20, 8, 4), CPU).x_bmd.shape == (40, 8, 4)
 
 
+def test_worlds_without_structures_are_refused(rng, tiny_collider):
+    config = tiny_collider(variables=(2,), samples=(3,))
+    with pytest.raises(ConfigError, match="no pair with a common neighbour"):
+        simulate_structures(rng, config, Shape(2, 3, 4), CPU)
+
+
+def test_edge_weights_that_see_nothing_are_left_aside(rng, tiny_net, tiny_collider, tmp_path):
+    path = tmp_path / "blind.safetensors"
+    net = tiny_net(rng, dtype=torch.float32)
+    with torch.no_grad():
+        net.head.classes.bias.copy_(torch.tensor([50.0, 0.0, 0.0]))
+    save_weights(path, net, {})
+    config = tiny_collider(structures={"edges": str(path), "edges_share": 1.0})
+    assert simulate_structures(rng, config, Shape(3, 8, 4), CPU).x_bmd.shape == (6, 8, 4)
+
+
 def test_tables_are_large_enough_for_the_width(rng, tiny_collider):
     config = tiny_collider(variables=(3, 4, 5, 8))
     assert {draw_variables(rng, config, Shape(1, 8, 7)) for _ in range(40)} == {5, 8}

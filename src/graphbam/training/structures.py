@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from graphbam.collider import ColliderNetConfig
+from graphbam.errors import ConfigError
 from graphbam.graph import MORAL, SKELETON
 from graphbam.simulation.sem import Tables, sample_tables
 from graphbam.structures import CANDIDATE, Structures, find_structures, gather_columns
@@ -28,6 +29,10 @@ from graphbam.weights import LoadedWeights, load_weights
 
 MOST_ROUNDS = 4
 """Times that tables are simulated for one burst; if structures are still too few, narrower ones or copies fill up."""
+
+
+MOST_ATTEMPTS = 20
+"""Times that a burst is begun again because no table had any structure."""
 
 
 class Belief(NamedTuple):
@@ -44,21 +49,30 @@ class Belief(NamedTuple):
 def simulate_structures(rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> ColliderBatch:
     """`burst` batches of structures of one width bucket, in one piece: those that need the width come first."""
     assert config.structures is not None
-    needed = shape.n_tables * config.burst
-    n_variables = draw_variables(rng, config, shape)
     edges = config.structures.edges if _coin(rng, config.structures.edges_share) else None
+    for _ in range(MOST_ATTEMPTS):
+        pool = _collect(rng, config, shape, device, edges)
+        if len(pool.x_bmd):
+            return _choose(rng, pool, config, shape)
+        edges = None  # weights that see no pair at all have nothing to teach
+    raise ConfigError("the simulated worlds have no pair with a common neighbour; use larger or denser graphs")
+
+
+def _collect(
+    rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device, edges: str | None
+) -> ColliderBatch:
+    """All structures of a few rounds of tables, until enough need the width."""
+    assert config.structures is not None
+    needed, n_variables = shape.n_tables * config.burst, draw_variables(rng, config, shape)
+    weights = None if edges is None else _edge_weights(edges, str(device))
     found: list[ColliderBatch] = []
     for _ in range(MOST_ROUNDS):
         tables = _tables(rng, config, needed, n_variables, shape.n_samples, device)
-        weights = None if edges is None else _edge_weights(edges, str(device))
         belief = believe(rng, config.structures, tables, weights)
         found.append(cut_structures(config, tables, belief, shape.n_variables))
         if sum(int(_wide(part, config, shape).sum()) for part in found) >= needed:
             break
-    parts = [torch.cat(part) for part in zip(*found, strict=True)]
-    if not len(parts[0]):
-        return simulate_structures(rng, config, shape, device)  # no pair anywhere: such tables are rare
-    return _choose(rng, ColliderBatch(*parts), config, shape, needed)
+    return ColliderBatch(*(torch.cat(part) for part in zip(*found, strict=True)))
 
 
 def cut_structures(config: TrainConfig, tables: Tables, belief: Belief, width: int) -> ColliderBatch:
@@ -137,8 +151,9 @@ def _tables(
     )
 
 
-def _choose(rng: torch.Generator, pool: ColliderBatch, config: TrainConfig, shape: Shape, needed: int) -> ColliderBatch:
+def _choose(rng: torch.Generator, pool: ColliderBatch, config: TrainConfig, shape: Shape) -> ColliderBatch:
     """As many structures as needed, at random, wide ones first; from the start again where there are too few."""
+    needed = shape.n_tables * config.burst
     order = torch.randperm(len(pool.x_bmd), generator=rng).to(pool.x_bmd.device)
     order = order[(~_wide(pool, config, shape)[order]).to(torch.uint8).argsort(stable=True)]
     order = order[torch.arange(needed, device=order.device) % len(order)]
