@@ -72,9 +72,9 @@ def _show_one(name: str) -> None:
     if card.is_file() and (_data() / f"{name}.safetensors").is_file():  # not the notes of example tables
         _show_card(card.read_text(encoding="utf-8"))
         return
-    from graphbam.weights import load_weights
+    from graphbam.weights import load_network
 
-    header = load_weights(name).header
+    _, header = load_network(name)
     shown = {key: value for key, value in header.items() if key != "progress"}
     typer.echo(f"{name}: {summarise_training(header)}\n" + json.dumps(shown, indent=1))
 
