@@ -166,7 +166,7 @@ def logm_exact(s: Tensor, low: float = LOG_RANGE[0]) -> Tensor:
 
     Examples
     --------
-    >>> logm_exact(torch.diag(torch.tensor([1.0, 10.0], dtype=torch.float64))).diagonal().round(decimals=3)
+    >>> logm_exact(torch.diag(torch.tensor([1.0, 10.0], dtype=torch.float64))).diagonal().round(decimals=4)
     tensor([0.0000, 2.3026], dtype=torch.float64)
     """
     return _ExactLog.apply(s, low)
