@@ -34,7 +34,8 @@ for (const kind of ["error", "unhandledrejection", "securitypolicyviolation"]) {
   window.addEventListener(kind, (event) => troubles.push(describe(event)));
 }
 for (const kind of ["error", "warn"]) console[kind] = (...words) => troubles.push(`${kind}: ${words.join(" ")}`);
-window.requestAnimationFrame = (act) => setTimeout(act, 16);  // a page without a screen gets no frames
+window.requestAnimationFrame = (act) => setTimeout(act, 16);  // a page without a screen gets frames now and then
+window.ResizeObserver = class { observe() {} };  // told of its size in such a frame, it would refit in mid-drag
 """
 
 HELPERS = """
