@@ -12,9 +12,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 import graphbam as gb
+from graphbam.device import choose_device
 from graphbam.edges import Failure, Result
 from graphbam.errors import ConfigError, GraphbamError, KnowledgeError
-from graphbam.estimator import choose_device, count_operations, draw_resamples, estimate_seconds, measure_speed
+from graphbam.estimator import count_operations, draw_resamples, estimate_seconds, measure_speed
 from graphbam.network import EdgeNet, EdgeNetConfig
 from graphbam.weights import load_weights, save_weights
 from standins import PartialCorrelation, Spy
@@ -298,9 +299,13 @@ def test_memory_that_runs_out_is_explained(frame):
 
 
 def test_devices():
-    assert choose_device("auto") in ("cpu", "cuda")
+    assert choose_device("auto").type in ("cpu", "cuda")
     with pytest.raises(ConfigError, match="device='abacus'"):
         choose_device("abacus")
+    if not torch.cuda.is_available():
+        assert choose_device("auto") == torch.device("cpu")
+        with pytest.raises(ConfigError, match="device='cuda:1'"):
+            choose_device("cuda:1")
 
 
 # ── many tables ───────────────────────────────────────────────────────────────────────────────────────────

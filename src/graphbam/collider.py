@@ -30,12 +30,11 @@ from graphbam.layers import (
     BilinearAttention,
     ChannelCorrelation,
     CrossCovariance,
-    Dense,
     Linear,
     PairBlock,
     SPDActivation,
 )
-from graphbam.network import RAW_POLES, EdgeNetConfig, PairFeatures, standardise
+from graphbam.network import RAW_POLES, EdgeNetConfig, PairFeatures, observation_layers, standardise
 from graphbam.structures import ABSENT, CANDIDATE, NEIGHBOUR, PARENT
 
 N_ROLES = 3
@@ -106,7 +105,7 @@ class ColliderNet(nn.Module):
         self.config = config = config or ColliderNetConfig()
         self.mixed_precision = True  # on a GPU, observations travel in bfloat16
         self.embedding = RoleEmbedding(config.channels)
-        self.observation = present_layers(config)
+        self.observation = observation_layers(config, PresentAttention)
         self.correlation = ChannelCorrelation(config.channels, config.spd_channels, config.ridge)
         self.bilinear = nn.ModuleList(
             PresentBilinearBlock(config.spd_channels, config.spd_heads) for _ in range(config.bilinear_layers)
@@ -164,20 +163,6 @@ def presence(roles_bd: Tensor, like: Tensor) -> Presence:
     same_dd = torch.eye(roles_bd.shape[-1], dtype=torch.bool, device=roles_bd.device)
     count_b111 = present_bd.sum(-1).to(like.dtype)[:, None, None, None]
     return Presence(roles_bd3, present_bd, ~(both_bdd | same_dd)[:, None], count_b111)
-
-
-def present_layers(config: ColliderNetConfig) -> nn.ModuleList:
-    """Attribute attention, sample attention and dense layers in turn, each kind as often as the config says."""
-    layers: list[nn.Module] = []
-    for depth in range(max(config.attribute_layers, config.sample_layers, config.dense_layers)):
-        sizes = (config.channels, config.heads)
-        if depth < config.attribute_layers:
-            layers.append(PresentAttention(*sizes, "attributes", project=config.attention_output))
-        if depth < config.sample_layers:
-            layers.append(AxialAttention(*sizes, "samples", project=config.attention_output))
-        if depth < config.dense_layers:
-            layers.append(Dense(config.channels, config.dense_hidden))
-    return nn.ModuleList(layers)
 
 
 # ── observations ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,6 +19,7 @@ from torch import Tensor
 
 import graphbam
 from graphbam.columns import Encode
+from graphbam.device import choose_device
 from graphbam.edges import Failure, Result
 from graphbam.errors import ConfigError, GraphbamError
 from graphbam.graph import SKELETON
@@ -254,24 +255,6 @@ def open_weights(weights: str | os.PathLike[str] | Weights, device: str = "auto"
             raise ConfigError(f"weights={weights!r} are no weights. Pass a name, a path or loaded weights.")
         return weights
     return load_weights(weights, choose_device(device))
-
-
-def choose_device(device: str = "auto") -> str:
-    """Name a device that exists.
-
-    Examples
-    --------
-    >>> choose_device("cpu")
-    'cpu'
-    """
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise ConfigError(f"device={device!r} cannot be used here: {reason}. Pass 'auto' or 'cpu'.") from None
-    return device
 
 
 def run_network(loaded: Weights, x_bmd: Tensor) -> Matrix:

@@ -204,13 +204,15 @@ def standardise(x_bmd: Tensor, limit: float = 5.0) -> Tensor:
     return (x_bmd * scale).clamp(-limit, limit)
 
 
-def observation_layers(config: EdgeNetConfig) -> nn.ModuleList:
+def observation_layers(
+    config: EdgeNetConfig, attribute_attention: type[AxialAttention] = AxialAttention
+) -> nn.ModuleList:
     """Attribute attention, sample attention and dense layers in turn, each kind as often as the config says."""
     layers: list[nn.Module] = []
     for depth in range(max(config.attribute_layers, config.sample_layers, config.dense_layers)):
         sizes = (config.channels, config.heads)
         if depth < config.attribute_layers:
-            layers.append(AxialAttention(*sizes, "attributes", project=config.attention_output))
+            layers.append(attribute_attention(*sizes, "attributes", project=config.attention_output))
         if depth < config.sample_layers:
             layers.append(AxialAttention(*sizes, "samples", project=config.attention_output))
         if depth < config.dense_layers:

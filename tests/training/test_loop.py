@@ -15,7 +15,7 @@ from graphbam import weights
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.training import Budget, TrainConfig, train
 from graphbam.training.checkpoint import Progress
-from graphbam.training.loop import choose_device, new_network
+from graphbam.training.loop import new_network
 from graphbam.training.schedule import learning_rate
 from graphbam.weights import load_weights, read_tensors, save_weights
 
@@ -251,14 +251,6 @@ def test_starting_weights_of_another_design_are_refused(tiny_training, tiny_net,
     save_weights(tmp_path / "start.safetensors", net, {})
     with pytest.raises(WeightsError, match="another network design"):
         run(tiny_training(), tmp_path / "run", 2, start=str(tmp_path / "start.safetensors"))
-
-
-def test_devices():
-    assert choose_device("cpu") == torch.device("cpu")
-    if not torch.cuda.is_available():
-        assert choose_device("auto") == torch.device("cpu")
-        with pytest.raises(ConfigError, match="sees no GPU"):
-            choose_device("cuda:1")
 
 
 # ── schedule and budget ──────────────────────────────────────────────────────────────────────────────────────────

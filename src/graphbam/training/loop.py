@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from graphbam.device import choose_device
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.training.batch import AnyBatch
 from graphbam.training.checkpoint import Progress, average_into, load_checkpoint, save_checkpoint
@@ -255,15 +256,6 @@ def compile_at_scale(network: Network, task: Task, device: torch.device) -> None
     """
     network(*task.example(device)).sum().backward()
     network.zero_grad(set_to_none=True)
-
-
-def choose_device(device: str) -> torch.device:
-    """`"auto"` is the GPU where there is one."""
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise ConfigError(f"device {device!r} was asked for, but PyTorch sees no GPU here; use device='cpu'")
-    return torch.device(device)
 
 
 @contextmanager

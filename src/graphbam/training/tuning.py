@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphbam.device import choose_device
 from graphbam.errors import ConfigError, TableError
 from graphbam.graph import Graph, edge_classes
 from graphbam.scaling import standardise_columns
 from graphbam.training.batch import Batch
 from graphbam.training.checkpoint import average_into
 from graphbam.training.config import TrainConfig
-from graphbam.training.loop import choose_device
 from graphbam.training.step import Stepper
 from graphbam.training.stream import Stream
 from graphbam.weights import LoadedWeights, load_weights
@@ -124,6 +124,8 @@ def read_pairs(folder: Path) -> list[Pair]:
     for path in sorted([*folder.rglob("data.csv"), *folder.rglob("data.csv.gz")]):
         frame = pd.read_csv(path)
         names = list(frame.columns)
+        if not (path.parent / "graph.csv").is_file():
+            raise TableError(f"{path.parent} holds {path.name} but no graph.csv with columns source,target")
         edges = pd.read_csv(path.parent / "graph.csv", dtype=str)
         adjacency = np.zeros((len(names), len(names)), np.int8)
         for source, target in zip(edges["source"], edges["target"], strict=True):
