@@ -1,0 +1,1 @@
+"""The judge: many methods, the same tables, one tidy file of results."""
