@@ -14,6 +14,7 @@ from torch import Tensor
 from graphbam.device import choose_device
 from graphbam.errors import ConfigError, TableError
 from graphbam.graph import Graph, edge_classes
+from graphbam.labelled import find_labelled, read_labelled
 from graphbam.scaling import standardise_columns
 from graphbam.training.batch import Batch
 from graphbam.training.checkpoint import average_into
@@ -118,24 +119,8 @@ def as_batch(table: Any, graph: Any, index: int = 0) -> Batch:
 
 def read_pairs(folder: Path) -> list[Pair]:
     """Labelled tables on disk: every folder below with data.csv (or .csv.gz) and graph.csv (source,target)."""
-    import pandas as pd
-
-    pairs = []
-    for path in sorted([*folder.rglob("data.csv"), *folder.rglob("data.csv.gz")]):
-        frame = pd.read_csv(path)
-        names = list(frame.columns)
-        if not (path.parent / "graph.csv").is_file():
-            raise TableError(f"{path.parent} holds {path.name} but no graph.csv with columns source,target")
-        edges = pd.read_csv(path.parent / "graph.csv", dtype=str)
-        adjacency = np.zeros((len(names), len(names)), np.int8)
-        for source, target in zip(edges["source"], edges["target"], strict=True):
-            if unknown := {source, target} - set(names):
-                raise TableError(f"{path.parent / 'graph.csv'} names {sorted(unknown)[0]!r}, no column of {path.name}")
-            adjacency[names.index(source), names.index(target)] = 1
-        pairs.append((frame.to_numpy(float), adjacency))
-    if not pairs:
-        raise TableError(f"no folder below {folder} holds both data.csv and graph.csv")
-    return pairs
+    tables = [read_labelled(place) for place in find_labelled(folder)]
+    return [(table.x_md, table.adjacency) for table in tables]
 
 
 def _resampled(rng: torch.Generator, singles: list[Batch]) -> Iterator[Batch]:

@@ -1,0 +1,243 @@
+"""Which tables there are to judge on, by name.
+
+A simulated case is called ``MECHANISM-dVARIABLES-mSAMPLES``, such as ``cosine-d50-m200``; the name decides its tables,
+whatever suite, machine or method asks for them. A suite is a named list of such cases. Tables on disk come by the path
+of a folder: their case is called after the last folders of that path.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import difflib
+import fnmatch
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from graphbam.errors import ConfigError, TableError
+
+__all__ = ["SUITES", "Case", "resolve_cases"]
+
+PAPER_FAMILIES = ("chebyshev", "linear", "sine", "cosine", "square", "cubic", "multiplicative", "mlp")
+"""Mechanisms the paper tests on."""
+
+SAMPLE_SIZES = (50, 100, 200, 500, 1000)
+"""Samples of the sweeps, and of the measurements of time."""
+
+UNSEEN_SHAPES = ((10, 200), (20, 200), (20, 500), (50, 200), (100, 50), (100, 200), (100, 500))
+"""Variables and samples of the mechanisms that no preset trains on."""
+
+MAX_ROWS, MAX_VARIABLES = 600, 110
+"""Third-party tables: longer ones are thinned out to so many rows, wider ones left out."""
+
+MANIFEST = "manifest.csv"
+"""List of third-party tables in the folder that holds them: columns name, family, acyclic (yes, no, undirected)."""
+
+_SIMULATED = re.compile(r"(?P<mechanism>[a-z_]+)-d(?P<d>\d+)-m(?P<m>\d+)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """Tables of one kind and shape: a cell of the results."""
+
+    name: str
+    source: Literal["simulated", "tables", "folder"]
+    family: str
+    """What belongs together in means: the mechanism, or the family of third-party tables."""
+    n_variables: int
+    n_samples: int
+    mechanism: str | None = None
+    folder: str | None = None
+    """Where a table on disk lies."""
+    is_dag: bool = True
+    """Whether the truth is a DAG; only then it has a moral graph and a CPDAG."""
+
+    def count_trials(self, wanted: int) -> int:
+        """How many tables it has: as many as wanted if they are simulated, one on disk."""
+        return wanted if self.source == "simulated" else 1
+
+
+# ── suites ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def name_case(mechanism: str, n_variables: int, n_samples: int) -> str:
+    """Name of a simulated case.
+
+    Examples
+    --------
+    >>> name_case("cosine", 50, 200)
+    'cosine-d50-m200'
+    """
+    return f"{mechanism}-d{n_variables}-m{n_samples}"
+
+
+def _cross(mechanisms: Iterable[str], shapes: Sequence[tuple[int, int]]) -> list[str]:
+    return [name_case(mechanism, d, m) for mechanism in mechanisms for d, m in shapes]
+
+
+def _sweep(mechanisms: Iterable[str], n_variables: int) -> list[str]:
+    return _cross(mechanisms, [(n_variables, m) for m in SAMPLE_SIZES])
+
+
+def _join(*parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for part in parts for name in part))
+
+
+_UNDIRECTED = _join(
+    _cross(PAPER_FAMILIES, [(50, 200), (100, 50), (10, 200), (20, 500)]),
+    _sweep(("chebyshev", "cosine"), 100),
+    _cross(["mlp"], [(20, 200), (50, 200), (100, 200)]),  # the paper does not state M; 200 as in its other figures
+)
+_CPDAG = _join(
+    _cross(PAPER_FAMILIES, [(20, 200), (50, 200), (100, 500), (100, 50)]), _sweep(("chebyshev", "sine"), 100)
+)
+_RUNTIME = _join(*(_sweep(["chebyshev"], d) for d in (10, 20, 50, 100)))
+
+SUITES: dict[str, tuple[str, ...]] = {
+    "quick": _join(_cross(("chebyshev", "linear", "cosine"), [(10, 200), (20, 200)]), ["chebyshev-d50-m200"]),
+    "undirected": _UNDIRECTED,
+    "cpdag": _CPDAG,
+    "runtime": _RUNTIME,
+    "paper": _join(_UNDIRECTED, _CPDAG, _RUNTIME),
+    "unseen": _join(_cross(("postnonlinear", "sigmoid", "tree"), UNSEEN_SHAPES)),
+}
+"""Names of simulated cases by suite."""
+
+
+# ── words to cases ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def resolve_cases(words: Iterable[str]) -> list[Case]:
+    """Find the cases that are asked for.
+
+    Parameters
+    ----------
+    words : iterable of str
+        Names of suites, names of simulated cases (also of ones in no suite), patterns such as ``*-d50-m200`` over the
+        cases of all suites, or paths of folders with labelled tables. A word that is both a name and a folder is taken
+        as the name; write ``./word`` for the folder.
+
+    Returns
+    -------
+    list of Case
+        Each once, in the order of the words.
+
+    Raises
+    ------
+    ConfigError
+        If a word means nothing, or two different tables have the same name.
+
+    Examples
+    --------
+    >>> [case.name for case in resolve_cases(["tree-d7-m30", "cosine-d100-*"])]  # doctest: +ELLIPSIS
+    ['tree-d7-m30', 'cosine-d100-m50', 'cosine-d100-m100', ...]
+    >>> resolve_cases(["cosinus-d50-m200"])
+    Traceback (most recent call last):
+    graphbam.errors.ConfigError: case 'cosinus-d50-m200': no mechanism is called 'cosinus'; did you mean 'cosine'?
+    """
+    cases: dict[str, Case] = {}
+    for word in words:
+        for case in _resolve(word):
+            if cases.setdefault(case.name, case) != case:
+                places = f"{cases[case.name].folder} and {case.folder}"
+                raise ConfigError(f"two tables are called {case.name!r}: {places}; rename one of the folders")
+    if not cases:
+        raise ConfigError(f"no case is asked for; name a suite ({', '.join(SUITES)}), cases, or a folder of tables")
+    return list(cases.values())
+
+
+def _resolve(word: str) -> list[Case]:
+    if word in SUITES:
+        return [_simulated(name) for name in SUITES[word]]
+    if _SIMULATED.fullmatch(word):
+        return [_simulated(word)]
+    if found := fnmatch.filter(_join(*SUITES.values()), word):
+        return [_simulated(name) for name in found]
+    if Path(word).expanduser().is_dir():
+        return _on_disk(Path(word).expanduser())
+    near = difflib.get_close_matches(word, _join(SUITES, *SUITES.values()), n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are the suites {', '.join(SUITES)};"
+    raise ConfigError(
+        f"no case is called {word!r}, and it is no folder; {hint} A simulated case is called like cosine-d50-m200"
+    )
+
+
+def _simulated(name: str) -> Case:
+    from graphbam.simulation.mechanisms import MECHANISMS
+
+    match = _SIMULATED.fullmatch(name)
+    assert match is not None
+    mechanism, d, m = match["mechanism"], int(match["d"]), int(match["m"])
+    if mechanism not in MECHANISMS:
+        near = difflib.get_close_matches(mechanism, MECHANISMS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(MECHANISMS))}"
+        raise ConfigError(f"case {name!r}: no mechanism is called {mechanism!r}; {hint}")
+    if d < 2 or m < 2:
+        raise ConfigError(f"case {name!r}: a table needs at least two variables and two samples")
+    return Case(name_case(mechanism, d, m), "simulated", mechanism, d, m, mechanism)
+
+
+# ── tables on disk ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _on_disk(folder: Path) -> list[Case]:
+    """The labelled tables of a folder and its sub-folders, or the one that lies in it."""
+    from graphbam.labelled import find_labelled
+
+    places = find_labelled(folder.resolve())
+    root = folder.resolve().parent if places == [folder.resolve()] else folder.resolve()
+    entries = _read_manifest(root)
+    if entries is None:
+        return [_read_case(place, root) for place in places]
+    listed = [place for place in places if place.parent == root and place.name in entries]
+    if not listed:
+        raise TableError(f"{root / MANIFEST} names none of the tables in {folder}; list them, or move it away")
+    cases = [_read_case(place, root, entries[place.name]) for place in listed]
+    if wide := [case.name for case in cases if case.n_variables > MAX_VARIABLES]:
+        warnings.warn(f"left out, with more than {MAX_VARIABLES} variables: {', '.join(wide)}", stacklevel=2)
+    return [case for case in cases if case.n_variables <= MAX_VARIABLES]
+
+
+class Entry(NamedTuple):
+    """What the manifest says of a table."""
+
+    family: str
+    is_acyclic: bool
+
+
+def _read_manifest(root: Path) -> dict[str, Entry] | None:
+    """Entries by name of the table; None if the folder has no manifest."""
+    path = root / MANIFEST
+    if not path.is_file():
+        return None
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    if missing := {"name", "family", "acyclic"} - set(lines[0] if lines else ()):
+        raise TableError(f"{path} lacks the column {sorted(missing)[0]!r}; it needs name, family and acyclic")
+    entries = {line["name"]: Entry(line["family"], line["acyclic"] == "yes") for line in lines}
+    if len(entries) < len(lines):
+        raise TableError(f"{path} has {len(lines)} lines for {len(entries)} names; drop those that are there twice")
+    return entries
+
+
+def _read_case(place: Path, root: Path, entry: Entry | None = None) -> Case:
+    """A table as a case; `entry` is its line in the manifest, if there is one."""
+    import numpy as np
+
+    from graphbam.graph import is_dag
+    from graphbam.labelled import read_labelled
+
+    table = read_labelled(place)
+    n_rows, d = table.x_md.shape
+    if n_rows < 2 or d < 2 or not np.isfinite(table.x_md).all():
+        raise TableError(f"{place}: a table to judge on needs two rows, two columns and no missing or infinite value")
+    name = str(Path(root.name) / place.relative_to(root))
+    if entry is None:
+        return Case(name, "folder", root.name, d, n_rows, folder=str(place), is_dag=is_dag(table.adjacency))
+    if entry.is_acyclic and not is_dag(table.adjacency):
+        raise TableError(f"{root / MANIFEST} calls {place.name!r} acyclic, but its graph.csv has a cycle")
+    rows = min(n_rows, MAX_ROWS)
+    return Case(name, "tables", entry.family, d, rows, folder=str(place), is_dag=entry.is_acyclic)

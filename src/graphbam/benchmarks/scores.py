@@ -1,0 +1,130 @@
+"""How good an answer is: columns of the results, computed from the answer and the truth.
+
+A pair's score is the larger of its two marks, so that an arrow ranks with the edges and not half-way to the absent
+ones. A DAG is judged by its CPDAG, and where that is undirected both marks get the larger score. None means
+not defined, such as a precision where nothing was found.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphbam.benchmarks.baselines._base import Answer, Kind, Matrix
+from graphbam.benchmarks.tables import Problem
+from graphbam.errors import GraphError
+from graphbam.graph import dag_to_cpdag, directed_part, is_dag, moral_graph, skeleton
+from graphbam.metrics import accuracy, average_precision, f1, pair_values, precision_recall, shd, skeleton_shd
+
+__all__ = ["CPDAG_COLUMNS", "MORAL_COLUMNS", "SKELETON_COLUMNS", "score_answer"]
+
+SKELETON_COLUMNS = (
+    "skeleton_ap", "skeleton_f1", "skeleton_precision", "skeleton_recall", "skeleton_accuracy", "skeleton_shd",
+    "n_found",
+)  # fmt: skip
+MORAL_COLUMNS = ("moral_ap", "moral_f1")
+CPDAG_COLUMNS = ("cpdag_ap", "shd", "empty_shd", "arrow_precision", "arrow_recall")
+
+Scores = dict[str, float | int | None]
+
+
+def score_answer(answer: Answer, problem: Problem, kind: Kind) -> Scores:
+    """Compare an answer with the truth.
+
+    Parameters
+    ----------
+    answer : Answer
+        What the method said.
+    problem : Problem
+        Table and truth.
+    kind : {"undirected", "cpdag", "dag"}
+        What the method's graph is. Only the last two are judged by their directions.
+
+    Returns
+    -------
+    dict
+        The columns of the skeleton, of the moral graph and of the CPDAG, the last two where the truth is a DAG.
+
+    Raises
+    ------
+    GraphError
+        If the answer is none for this table.
+    """
+    check_answer(answer, len(problem.adjacency))
+    scores = _score_skeleton(answer, problem)
+    if problem.is_dag:
+        scores |= _score_moral(answer, problem, kind)
+    if problem.is_dag and kind != "undirected":
+        scores |= _score_cpdag(answer, problem, kind)
+    return scores
+
+
+def check_answer(answer: Answer, n_variables: int) -> None:
+    """Refuse what is no answer for this table; an `Answer` has checked itself when it was made."""
+    if not isinstance(answer, Answer):
+        raise GraphError(f"fit returned {type(answer).__name__}; it must return an Answer")
+    for name in ("graph_dd", "score_dd"):
+        if np.shape(getattr(answer, name)) != (n_variables, n_variables):
+            raise GraphError(f"{name} is no matrix of {n_variables} × {n_variables}: one row and column a variable")
+
+
+def _score_skeleton(answer: Answer, problem: Problem) -> Scores:
+    truth, guess = pair_values(skeleton(problem.adjacency)), pair_values(skeleton(answer.graph_dd))
+    precision, recall = _shares(truth, guess)
+    return {
+        "skeleton_ap": _rank(truth, pair_values(_strongest(answer.score_dd))),
+        "skeleton_f1": f1(truth, guess) if truth.any() else None,
+        "skeleton_precision": precision,
+        "skeleton_recall": recall,
+        "skeleton_accuracy": accuracy(truth, guess),
+        "skeleton_shd": skeleton_shd(problem.adjacency, answer.graph_dd),
+        "n_found": int(guess.sum()),
+    }
+
+
+def _score_moral(answer: Answer, problem: Problem, kind: Kind) -> Scores:
+    truth = pair_values(moral_graph(problem.adjacency))
+    guess = pair_values(skeleton(answer.graph_dd) if kind == "undirected" else moral_graph(answer.graph_dd))
+    score_dd = answer.score_dd if answer.moral_dd is None else answer.moral_dd
+    return {
+        "moral_ap": _rank(truth, pair_values(_strongest(score_dd))),
+        "moral_f1": f1(truth, guess) if truth.any() else None,
+    }
+
+
+def _score_cpdag(answer: Answer, problem: Problem, kind: Kind) -> Scores:
+    truth_dd = dag_to_cpdag(problem.adjacency)
+    guess_dd, score_dd = _to_cpdag(answer, kind)
+    off_diagonal = ~np.eye(len(truth_dd), dtype=bool)
+    precision, recall = _shares(directed_part(truth_dd)[off_diagonal], directed_part(guess_dd)[off_diagonal])
+    return {
+        "cpdag_ap": _rank(truth_dd[off_diagonal], score_dd[off_diagonal]),
+        "shd": shd(truth_dd, guess_dd),
+        "empty_shd": shd(truth_dd, np.zeros_like(truth_dd)),
+        "arrow_precision": precision,
+        "arrow_recall": recall,
+    }
+
+
+def _to_cpdag(answer: Answer, kind: Kind) -> tuple[NDArray[np.int8], Matrix]:
+    """Graph and scores; a DAG as its CPDAG, anything else (a cyclic answer too) as it is."""
+    graph_dd, score_dd = np.asarray(answer.graph_dd, np.int8), np.asarray(answer.score_dd, float)
+    if kind != "dag" or not is_dag(graph_dd):
+        return graph_dd, score_dd
+    cpdag_dd = dag_to_cpdag(graph_dd)
+    is_reversible = (cpdag_dd & cpdag_dd.T).astype(bool)
+    return cpdag_dd, np.where(is_reversible, _strongest(score_dd), score_dd)
+
+
+def _strongest(score_dd: ArrayLike) -> Matrix:
+    scores = np.asarray(score_dd, float)
+    return np.maximum(scores, scores.T)
+
+
+def _rank(truth: NDArray[np.int8], score: Matrix) -> float | None:
+    return average_precision(truth, score) if truth.any() else None
+
+
+def _shares(truth: NDArray[np.int8], guess: NDArray[np.int8]) -> tuple[float | None, float | None]:
+    precision, recall = precision_recall(truth, guess)
+    return precision if guess.any() else None, recall if truth.any() else None

@@ -1,0 +1,108 @@
+"""Tables whose graph is known, on disk: a folder each, with data.csv (or data.csv.gz) and graph.csv (source,target)."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbam.errors import TableError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["LabelledTable", "find_labelled", "read_labelled"]
+
+DATA, GRAPH = ("data.csv", "data.csv.gz"), "graph.csv"
+"""Names of the files; of two tables in one folder the first counts."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """A table and its graph."""
+
+    names: tuple[str, ...]
+    x_md: NDArray[np.float64]
+    """Numbers as they stand in the file, M samples × D variables; missing ones are NaN."""
+    adjacency: NDArray[np.int8]
+    """[i, j] = 1 for every line "i,j" of graph.csv."""
+
+
+def find_labelled(folder: Path) -> list[Path]:
+    """All folders with a table, `folder` itself or below it, in alphabetical order.
+
+    Raises
+    ------
+    TableError
+        If there is none, or one of them lacks graph.csv.
+    """
+    found = sorted({path.parent for name in DATA for path in folder.rglob(name)})
+    if not found:
+        raise TableError(f"no folder below {folder} holds both {DATA[0]} and {GRAPH}")
+    for place in found:
+        if not (place / GRAPH).is_file():
+            raise TableError(f"{place} holds a table but no {GRAPH} with columns source,target")
+    return found
+
+
+def read_labelled(folder: Path, max_rows: int | None = None) -> LabelledTable:
+    """Read one folder.
+
+    Parameters
+    ----------
+    folder : Path
+        One of those that `find_labelled` gives.
+    max_rows : int, optional
+        Of longer tables so many rows are drawn, the same ones every time.
+
+    Returns
+    -------
+    LabelledTable
+
+    Raises
+    ------
+    TableError
+        If a column is not made of numbers, or graph.csv does not fit the table.
+    """
+    path = next(folder / name for name in DATA if (folder / name).is_file())
+    frame = _read_csv(path)
+    if max_rows is not None and len(frame) > max_rows:
+        frame = frame.sample(max_rows, random_state=0)
+    names = tuple(map(str, frame.columns))
+    return LabelledTable(names, _numbers(frame, path), _read_graph(folder / GRAPH, names))
+
+
+def _read_csv(path: Path, *, as_text: bool = False) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        # A variable may be called NA: in a list of names that is a name.
+        return pd.read_csv(path, dtype=str, keep_default_na=False) if as_text else pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise TableError(f"{path} cannot be read as a table: {error}") from None
+
+
+def _numbers(frame: pd.DataFrame, path: Path) -> NDArray[np.float64]:
+    for name in frame.columns:
+        if frame[name].dtype.kind not in "biuf":
+            raise TableError(f"{path}: column {name!r} holds text (first: {frame[name].iloc[0]!r}); use numbers only")
+    return frame.to_numpy(float)
+
+
+def _read_graph(path: Path, names: tuple[str, ...]) -> NDArray[np.int8]:
+    edges = _read_csv(path, as_text=True)
+    if not {"source", "target"} <= set(edges.columns):
+        raise TableError(f"{path} has the columns {', '.join(edges.columns)}; it needs source and target")
+    place = {name: index for index, name in enumerate(names)}
+    adjacency = np.zeros((len(names), len(names)), np.int8)
+    for source, target in zip(edges["source"], edges["target"], strict=True):
+        for name in (source, target):
+            if name not in place:
+                raise TableError(f"{path} names {name!r}, which is no column of the table; correct one of the two")
+        if source == target:
+            raise TableError(f"{path} says that {source!r} points at itself; drop that line")
+        adjacency[place[source], place[target]] = 1
+    return adjacency

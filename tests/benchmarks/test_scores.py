@@ -1,0 +1,125 @@
+"""Scores of hand-made answers, worked out by hand."""
+
+import numpy as np
+import pytest
+
+from graphbam.benchmarks.baselines._base import Answer
+from graphbam.benchmarks.grading import grade
+from graphbam.benchmarks.scores import CPDAG_COLUMNS, MORAL_COLUMNS, SKELETON_COLUMNS, score_answer
+from graphbam.benchmarks.tables import Problem
+from graphbam.errors import GraphError
+
+
+def adjacency(d, *edges):
+    adj = np.zeros((d, d), np.int8)
+    for i, j in edges:
+        adj[i, j] = 1
+    return adj
+
+
+def problem(d, *edges, is_dag=True):
+    return Problem(np.zeros((3, d)), adjacency(d, *edges), is_dag)
+
+
+def answer(graph_dd, score_dd=None, moral_dd=None):
+    return Answer(graph_dd, graph_dd.astype(float) if score_dd is None else score_dd, moral_dd)
+
+
+COLLIDER = problem(4, (0, 2), (1, 2), (2, 3))
+"""0 → 2 ← 1, 2 → 3: all compelled; 0 and 1 are married."""
+CHAIN = problem(3, (0, 1), (1, 2))
+"""0 → 1 → 2: nothing is compelled."""
+
+
+@pytest.mark.parametrize("kind", ["cpdag", "dag"])
+def test_the_truth_scores_best_everywhere(kind):
+    scores = score_answer(answer(COLLIDER.adjacency), COLLIDER, kind)
+    assert set(scores) == {*SKELETON_COLUMNS, *MORAL_COLUMNS, *CPDAG_COLUMNS}
+    perfect = {name: 1.0 for name in scores if name.endswith(("ap", "f1", "precision", "recall", "accuracy"))}
+    perfect["moral_ap"] = scores["moral_ap"]  # the scores say nothing of married parents
+    assert scores == perfect | {"skeleton_shd": 0, "n_found": 3, "shd": 0, "empty_shd": 3}
+
+
+def test_the_empty_graph_is_the_floor():
+    scores = score_answer(answer(adjacency(4)), COLLIDER, "cpdag")
+    assert scores["shd"] == scores["empty_shd"] == scores["skeleton_shd"] == 3
+    assert scores["skeleton_accuracy"] == 0.5
+    assert scores["skeleton_ap"] == 0.5  # all tied: the share of true pairs
+    assert scores["cpdag_ap"] == 0.25
+    assert (scores["skeleton_precision"], scores["skeleton_recall"], scores["skeleton_f1"]) == (None, 0.0, 0.0)
+    assert (scores["arrow_precision"], scores["arrow_recall"], scores["n_found"]) == (None, 0.0, 0)
+
+
+def test_counts_of_a_mixed_answer():
+    """0 → 2 found, 1 — 2 without direction, 3 → 2 reversed, 0 — 1 too many."""
+    graph_dd = adjacency(4, (0, 2), (1, 2), (2, 1), (3, 2), (0, 1), (1, 0))
+    scores = score_answer(answer(graph_dd), COLLIDER, "cpdag")
+    assert (scores["shd"], scores["skeleton_shd"], scores["n_found"]) == (3, 1, 4)
+    assert (scores["skeleton_precision"], scores["skeleton_recall"]) == (0.75, 1.0)
+    assert scores["skeleton_f1"] == pytest.approx(6 / 7)
+    assert (scores["arrow_precision"], scores["arrow_recall"]) == (0.5, pytest.approx(1 / 3))
+    assert scores["cpdag_ap"] == pytest.approx(2 / 3 * 2 / 6 + 1 / 3 * 3 / 12)  # six tied marks, then the other six
+
+
+def test_a_dag_is_judged_by_its_class():
+    """0 ← 1 ← 2 and 0 → 1 → 2 are the same to a table; 0 → 1 ← 2 is not."""
+    reversed_chain = answer(adjacency(3, (1, 0), (2, 1)))
+    scores = score_answer(reversed_chain, CHAIN, "dag")
+    assert (scores["shd"], scores["cpdag_ap"], scores["arrow_precision"], scores["arrow_recall"]) == (
+        0,
+        1.0,
+        None,
+        None,
+    )
+    assert score_answer(reversed_chain, CHAIN, "cpdag")["shd"] == 2
+    collider = score_answer(answer(adjacency(3, (0, 1), (2, 1))), CHAIN, "dag")
+    assert (collider["shd"], collider["skeleton_shd"], collider["arrow_precision"]) == (2, 0, 0.0)
+
+
+def test_cyclic_answers_are_scored_as_they_are():
+    scores = score_answer(answer(adjacency(3, (0, 1), (1, 2), (2, 0))), CHAIN, "dag")
+    assert (scores["shd"], scores["n_found"]) == (3, 3)
+
+
+def test_an_arrow_ranks_with_the_edges_in_the_skeleton():
+    """A weak arrow of the graph comes before a strong pair that the graph leaves out."""
+    strength_dd = np.array([[0, 0.1, 0.9], [0.1, 0, 0.8], [0.9, 0.8, 0]])
+    graded = answer(adjacency(3, (0, 1)), grade(adjacency(3, (0, 1)), strength_dd))
+    assert score_answer(graded, problem(3, (0, 1)), "dag")["skeleton_ap"] == 1.0
+
+
+def test_the_moral_graph_has_scores_of_its_own_and_parents_are_married():
+    both = adjacency(4, (0, 2), (2, 0), (1, 2), (2, 1), (2, 3), (3, 2))
+    moral_dd = both + 0.5 * adjacency(4, (0, 1), (1, 0))
+    undirected = score_answer(answer(both, moral_dd=moral_dd), COLLIDER, "undirected")
+    assert set(undirected) == {*SKELETON_COLUMNS, *MORAL_COLUMNS}
+    assert (undirected["moral_ap"], undirected["moral_f1"]) == (1.0, pytest.approx(6 / 7))
+    assert score_answer(answer(both), COLLIDER, "undirected")["moral_ap"] == pytest.approx(3 / 4 + 1 / 4 * 4 / 6)
+    assert score_answer(answer(COLLIDER.adjacency), COLLIDER, "cpdag")["moral_f1"] == 1.0
+
+
+def test_without_a_dag_only_the_skeleton_is_judged():
+    cyclic = problem(3, (0, 1), (1, 0), is_dag=False)
+    assert set(score_answer(answer(cyclic.adjacency), cyclic, "cpdag")) == set(SKELETON_COLUMNS)
+
+
+def test_without_true_edges_rankings_are_not_defined():
+    scores = score_answer(answer(adjacency(3, (0, 1))), problem(3), "cpdag")
+    undefined = {name for name, score in scores.items() if score is None}
+    assert undefined == {
+        "skeleton_ap", "skeleton_f1", "skeleton_recall", "moral_ap", "moral_f1", "cpdag_ap", "arrow_recall"
+    }  # fmt: skip
+    assert (scores["skeleton_shd"], scores["arrow_precision"]) == (1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (Answer(adjacency(2), np.zeros((2, 2))), "graph_dd is no matrix of 3 × 3"),
+        (Answer(adjacency(3), None), "score_dd is no matrix of 3 × 3"),
+        (adjacency(3), "fit returned ndarray"),
+    ],
+)
+def test_what_is_no_answer_is_refused(wrong, message):
+    with pytest.raises(GraphError, match=message):
+        score_answer(wrong, CHAIN, "cpdag")

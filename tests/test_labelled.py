@@ -1,0 +1,72 @@
+"""Labelled tables are read as they stand, and what does not fit is named with its file."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from graphbam.errors import TableError
+from graphbam.labelled import find_labelled, read_labelled
+
+
+def write(folder, data="x,y,z\n1,2,0\n3,5,1\n2,2,0\n", graph="source,target\nx,y\nz,y\n", name="data.csv"):
+    folder.mkdir(parents=True)
+    content = gzip.compress(data.encode()) if name.endswith("gz") else data.encode()
+    (folder / name).write_bytes(content)
+    if graph is not None:
+        (folder / "graph.csv").write_text(graph)
+    return folder
+
+
+def test_numbers_names_and_arrows_are_those_of_the_files(tmp_path):
+    table = read_labelled(write(tmp_path / "a"))
+    assert table.names == ("x", "y", "z")
+    assert table.x_md.tolist() == [[1, 2, 0], [3, 5, 1], [2, 2, 0]]
+    assert table.adjacency.tolist() == [[0, 1, 0], [0, 0, 0], [0, 1, 0]]
+
+
+def test_compressed_tables_are_found_too_and_the_plain_one_counts_of_two(tmp_path):
+    write(tmp_path / "b" / "deep", name="data.csv.gz")
+    write(tmp_path / "a")
+    (tmp_path / "a" / "data.csv.gz").write_bytes(gzip.compress(b"x,y,z\n9,9,9\n"))
+    assert find_labelled(tmp_path) == [tmp_path / "a", tmp_path / "b" / "deep"]
+    assert len(read_labelled(tmp_path / "a").x_md) == len(read_labelled(tmp_path / "b" / "deep").x_md) == 3
+
+
+def test_a_variable_may_be_called_na(tmp_path):
+    table = read_labelled(write(tmp_path / "a", data="NA,null\n1,2\n2,1\n", graph="source,target\nNA,null\n"))
+    assert table.adjacency.tolist() == [[0, 1], [0, 0]]
+
+
+def test_long_tables_are_thinned_out_the_same_way_every_time(tmp_path):
+    rows = "\n".join(f"{i},{-i}" for i in range(50))
+    folder = write(tmp_path / "a", data=f"x,y\n{rows}\n", graph="source,target\n")
+    first, again = (read_labelled(folder, max_rows=10).x_md for _ in range(2))
+    assert first.shape == (10, 2)
+    assert len(np.unique(first[:, 0])) == 10
+    np.testing.assert_array_equal(first, again)
+    assert len(read_labelled(folder, max_rows=50).x_md) == 50
+
+
+@pytest.mark.parametrize(
+    ("data", "graph", "message"),
+    [
+        ("x,y\n1,a\n", "source,target\n", r"data.csv: column 'y' holds text \(first: 'a'\)"),
+        ("x,y\n1,2\n", "source,target\nx,w\n", "graph.csv names 'w'"),
+        ("x,y\n1,2\n", "source,target\nx,x\n", "'x' points at itself"),
+        ("x,y\n1,2\n", "from,to\nx,y\n", "has the columns from, to; it needs source and target"),
+        ("x,y\n1,2\n", "", "graph.csv cannot be read"),
+        ("", "source,target\n", "data.csv cannot be read"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_file(tmp_path, data, graph, message):
+    with pytest.raises(TableError, match=message):
+        read_labelled(write(tmp_path / "a", data=data, graph=graph))
+
+
+def test_folders_without_tables_or_graphs_are_refused(tmp_path):
+    with pytest.raises(TableError, match="no folder below"):
+        find_labelled(tmp_path)
+    write(tmp_path / "a", graph=None)
+    with pytest.raises(TableError, match=r"holds a table but no graph\.csv"):
+        find_labelled(tmp_path)
