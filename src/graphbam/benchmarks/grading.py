@@ -45,3 +45,26 @@ def grade(graph_dd: ArrayLike, strength_dd: ArrayLike) -> Matrix:
     score_dd = np.asarray(graph_dd, float) + np.clip(np.asarray(strength_dd, float), 0.0, 1.0)
     np.fill_diagonal(score_dd, 0.0)
     return score_dd
+
+
+def keep_acyclic(weight_dd: ArrayLike, threshold: float) -> NDArray[np.int8]:
+    """The DAG of the weights above a threshold: taken in order of size, leaving out those that would close a cycle.
+
+    For methods whose penalty drives cycles out without a guarantee: of i ⇄ j the larger weight stays.
+
+    Examples
+    --------
+    >>> keep_acyclic([[0, 0.9, 0], [0.6, 0, 0.8], [0.7, 0.2, 0]], threshold=0.3)
+    array([[0, 1, 0],
+           [0, 0, 1],
+           [0, 0, 0]], dtype=int8)
+    """
+    size_dd = np.abs(np.asarray(weight_dd, float))
+    graph_dd = np.zeros(size_dd.shape, np.int8)
+    reaches_dd = np.eye(len(size_dd), dtype=bool)  # [i, j]: a path leads from i to j
+    chosen = np.argwhere(size_dd > threshold)
+    for i, j in chosen[np.argsort(-size_dd[*chosen.T], kind="stable")]:
+        if not reaches_dd[j, i]:
+            graph_dd[i, j] = 1
+            reaches_dd |= np.outer(reaches_dd[:, i], reaches_dd[j])
+    return graph_dd

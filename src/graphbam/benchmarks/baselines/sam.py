@@ -1,0 +1,32 @@
+"""Structural agnostic model: adversarial networks, one a variable, by cdt."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.baselines._isolation import isolated
+from graphbam.benchmarks.grading import keep_acyclic
+
+
+class Sam(Baseline):
+    """SAM, one run on the CPU (the package's default is eight, averaged); the graph: weights above 0.5."""
+
+    name, title, kind = "sam", "SAM", "dag"
+    package, module = "cdt", "cdt"
+
+    def __init__(self, *, train_epochs: int = 3000, test_epochs: int = 1000, threshold: float = 0.5) -> None:
+        self.train_epochs, self.test_epochs, self.threshold = train_epochs, test_epochs, threshold
+
+    def fit(self, x_md: Matrix, *, seed: int) -> Answer:
+        """Train; pairs are scored by the probabilities of their gates."""
+        import networkx as nx
+
+        with isolated(seed):
+            from cdt.causality.graph import SAM
+
+            epochs = {"train_epochs": self.train_epochs, "test_epochs": self.test_epochs}
+            frame = pd.DataFrame(x_md)
+            found = SAM(nruns=1, njobs=1, gpus=0, verbose=False, **epochs).predict(frame)
+        weight_dd = nx.to_numpy_array(found, nodelist=list(frame.columns))
+        return Answer(keep_acyclic(weight_dd, self.threshold), weight_dd)
