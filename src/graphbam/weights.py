@@ -23,13 +23,17 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from graphbam.avici import AviciNet, AviciNetConfig
 from graphbam.collider import ColliderNet, network_config
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.network import EdgeNet, EdgeNetConfig
 from graphbam.structures import CANDIDATE, Question, Structures, gather_columns, pack_structures
 
-Network = EdgeNet | ColliderNet
+Network = EdgeNet | ColliderNet | AviciNet
 """What a weights file may hold; its header says which under `network`."""
+
+KINDS: dict[type[Network], str] = {EdgeNet: "edge", ColliderNet: "collider", AviciNet: "avici"}
+"""What headers call the networks."""
 
 FORMAT = 1
 """Version of the header; a file with a higher one needs a newer graphbam."""
@@ -52,11 +56,7 @@ class LoadedWeights:
     @torch.no_grad()
     def probabilities(self, x_bmd: Tensor) -> Tensor:
         """Calibrated probabilities (B, D, D, 3) of none · skeleton · moral for a batch of equal-shaped tables."""
-        device = next(self.network.parameters()).device
-        _, n_samples, n_variables = x_bmd.shape
-        size = max(1, min(CELLS_A_CHUNK // (n_samples * n_variables), ROWS_A_CHUNK // n_samples))
-        parts = [self.network(chunk.to(device, torch.float32)).cpu() for chunk in x_bmd.split(size)]
-        return calibrate(torch.cat(parts), self.header)
+        return calibrate(_in_chunks(self.network, x_bmd), self.header)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +105,28 @@ class LoadedColliders:
         return np.split(p_n, np.cumsum([len(one.candidates) for one in asked])[:-1]) if asked else []
 
 
+@dataclasses.dataclass(frozen=True)
+class LoadedArrows:
+    """AVICI's network ready to use, with its name and header."""
+
+    name: str
+    network: AviciNet
+    header: dict[str, Any]
+
+    @torch.no_grad()
+    def probabilities(self, x_bmd: Tensor) -> Tensor:
+        """Probabilities (B, D, D) of i → j at [i, j] for a batch of equal-shaped tables; zero on the diagonal."""
+        return _in_chunks(self.network, x_bmd).double().sigmoid()
+
+
+def _in_chunks(network: EdgeNet | AviciNet, x_bmd: Tensor) -> Tensor:
+    """Logits of equal-shaped tables, wherever the network is, a bounded number of cells at a time."""
+    device = next(network.parameters()).device
+    _, n_samples, n_variables = x_bmd.shape
+    size = max(1, min(CELLS_A_CHUNK // (n_samples * n_variables), ROWS_A_CHUNK // n_samples))
+    return torch.cat([network(chunk.to(device, torch.float32)).cpu() for chunk in x_bmd.split(size)])
+
+
 def calibrate_children(logits: Tensor, header: dict[str, Any]) -> Tensor:
     """Probabilities from logits, with the temperature and the offset the header carries (none: plain sigmoid)."""
     calibration = header.get("calibration") or {}
@@ -135,7 +157,7 @@ def load_weights(source: str | os.PathLike[str], device: str | torch.device = "c
     """
     network, header = load_network(source, device)
     if not isinstance(network, EdgeNet):
-        raise WeightsError(f"weights {str(source)!r} hold a collider network, but edge weights are needed here")
+        raise _wrong_kind(source, network, "edge")
     return LoadedWeights(_find(source).stem, network, header)
 
 
@@ -143,8 +165,22 @@ def load_colliders(source: str | os.PathLike[str], device: str | torch.device = 
     """Load collider weights by name or by path, checked in full; errors as for `load_weights`."""
     network, header = load_network(source, device)
     if not isinstance(network, ColliderNet):
-        raise WeightsError(f"weights {str(source)!r} hold an edge network, but collider weights are needed here")
+        raise _wrong_kind(source, network, "collider")
     return LoadedColliders(_find(source).stem, network, header)
+
+
+def load_arrows(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> LoadedArrows:
+    """Load weights of AVICI's network by name or by path, checked in full; errors as for `load_weights`."""
+    network, header = load_network(source, device)
+    if not isinstance(network, AviciNet):
+        raise _wrong_kind(source, network, "avici")
+    return LoadedArrows(_find(source).stem, network, header)
+
+
+def _wrong_kind(source: str | os.PathLike[str], network: Network, wanted: str) -> WeightsError:
+    found = KINDS[type(network)]
+    article = "a" if found == "collider" else "an"
+    return WeightsError(f"weights {str(source)!r} hold {article} {found} network, but {wanted} weights are needed here")
 
 
 def load_network(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> tuple[Network, dict[str, Any]]:
@@ -162,20 +198,22 @@ def load_network(source: str | os.PathLike[str], device: str | torch.device = "c
 
 
 def _build(header: dict[str, Any]) -> Network:
-    """A network of the kind and the config of a header; files from before there were two kinds hold edge networks."""
+    """A network of the kind and the config of a header; files from before there were several hold edge networks."""
     kind = header.get("network", "edge")
     if kind == "edge":
         return EdgeNet(EdgeNetConfig.from_dict(header["config"]))
     if kind == "collider":
         return ColliderNet(network_config(header["config"]))
+    if kind == "avici":
+        return AviciNet(AviciNetConfig.from_dict(header["config"]))
     raise ConfigError(f"network {kind!r} is unknown here")
 
 
 def save_weights(path: str | os.PathLike[str], network: Network, header: dict[str, Any]) -> None:
     """Write a network with its header; kind, config and checksum are added here, the file appears all at once."""
     tensors = {name: value.detach().float().cpu().contiguous() for name, value in network.state_dict().items()}
-    kind = "collider" if isinstance(network, ColliderNet) else "edge"
-    write_tensors(Path(path), tensors, {**header, "network": kind, "config": dataclasses.asdict(network.config)})
+    described = {"network": KINDS[type(network)], "config": dataclasses.asdict(network.config)}
+    write_tensors(Path(path), tensors, header | described)
 
 
 def fit_tensors(network: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:

@@ -26,7 +26,8 @@ def train(
     network: Annotated[
         str,
         typer.Option(
-            help="Design: default, paper or ablation; for common children: collider, collider-wide or collider-paper."
+            help="Design: default, paper or ablation; for common children: collider, collider-wide or collider-paper; "
+            "to compare with: avici."
         ),
     ] = "default",
     data: Annotated[str, typer.Option(help="Simulated worlds: broad, paper or literal.")] = "broad",
@@ -85,21 +86,19 @@ def fine_tune(
 def _config(
     network: str, data: str, seed: int, learning_rate: float | None, tiny: bool, edges: str | None
 ) -> TrainConfig:
-    from graphbam import collider
+    from graphbam import avici, collider
     from graphbam.network import DESIGNS
     from graphbam.simulation.config import SimulationConfig
 
-    if network not in DESIGNS | collider.DESIGNS:
-        raise ConfigError(
-            f"network={network!r} is unknown; choose from {', '.join(sorted(DESIGNS | collider.DESIGNS))}"
-        )
+    if network not in (known := [*DESIGNS, *collider.DESIGNS, *avici.DESIGNS]):
+        raise ConfigError(f"network={network!r} is unknown; choose from {', '.join(sorted(known))}")
     changes: dict[str, Any] = {"seed": seed, "simulation": SimulationConfig.preset(data)}
     changes |= {} if learning_rate is None else {"learning_rate": learning_rate}
     if network in collider.DESIGNS:
         return _collider_config(network, edges, tiny, changes)
     if edges is not None:
         raise ConfigError(f"edges={edges!r} is for collider networks; add --network collider, or leave --edges out")
-    return _edge_config(network, tiny, changes)
+    return _arrow_config(tiny, changes) if network in avici.DESIGNS else _edge_config(network, tiny, changes)
 
 
 def _edge_config(network: str, tiny: bool, changes: dict[str, Any]) -> TrainConfig:
@@ -125,6 +124,16 @@ def _collider_config(network: str, edges: str | None, tiny: bool, changes: dict[
         changes["structures"] = StructureConfig(edges=edges, widths=(8,))
         changes |= {"variables": (5, 8, 12), "samples": (50, 100), "cells_per_step": 12_000} | QUICK
     return TrainConfig.collider(**changes)
+
+
+def _arrow_config(tiny: bool, changes: dict[str, Any]) -> TrainConfig:
+    from graphbam.avici import AviciNetConfig
+    from graphbam.training import TrainConfig
+
+    if tiny:
+        changes["network"] = AviciNetConfig(channels=32, blocks=2, heads=2, key_size=16)
+        changes |= {"variables": (5, 8, 12), "samples": (50, 100), "stagger": 1, "cells_per_step": 12_000} | QUICK
+    return TrainConfig.avici(**changes)
 
 
 def _print_line(line: dict[str, float]) -> None:

@@ -49,4 +49,20 @@ class ColliderBatch(NamedTuple):
         return self
 
 
-AnyBatch = Batch | ColliderBatch
+class ArrowBatch(NamedTuple):
+    """Tables with their graphs: 1 at [i, j] for i → j."""
+
+    x_bmd: Tensor
+    dag_bdd: Tensor
+
+    @property
+    def shape(self) -> Shape:
+        """Tables, samples, variables."""
+        return Shape(*self.x_bmd.shape)
+
+    def ready(self) -> ArrowBatch:
+        """Bytes are all that the loss needs."""
+        return self
+
+
+AnyBatch = Batch | ColliderBatch | ArrowBatch

@@ -13,6 +13,9 @@ from graphbam.training.config import TrainConfig
 from graphbam.training.step import Stepper
 from graphbam.weights import read_tensors, write_tensors
 
+TASK = "task."
+"""Prefix of what the task remembers; weights, averages and moments have their own."""
+
 
 @dataclasses.dataclass
 class Progress:
@@ -81,10 +84,13 @@ def _collect(stepper: Stepper) -> dict[str, Tensor]:
         state = stepper.optimizer.state[parameter]
         tensors[f"weight.{name}"], tensors[f"average.{name}"] = parameter, average
         tensors |= {f"{key}.{name}": value for key, value in state.items()}
+    tensors |= {f"{TASK}{name}": value for name, value in stepper.task.state.state_dict().items()}
     return {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
 
 
 def _restore(stepper: Stepper, tensors: dict[str, Tensor]) -> None:
+    remembered = {name.removeprefix(TASK): value for name, value in tensors.items() if name.startswith(TASK)}
+    stepper.task.state.load_state_dict(remembered)
     names = [name for name, p in stepper.network.named_parameters() if p.requires_grad]
     for name, parameter, average in zip(names, stepper.parameters, stepper.average, strict=True):
         parameter.data.copy_(tensors[f"weight.{name}"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from graphbam.avici import AviciNetConfig
 from graphbam.collider import ColliderNetConfig, network_config
 from graphbam.errors import ConfigError
 from graphbam.network import EdgeNetConfig
@@ -58,6 +59,30 @@ class StructureConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class AcyclicityConfig:
+    """How AVICI's penalty on cycles gains weight. The original's schedule of 300,000 steps, scaled to 30,000."""
+
+    burn_in: int = 5_000
+    """Steps without the penalty."""
+    every: int = 50
+    """Steps from one rise of its weight to the next."""
+    rate: float = 1e-4
+    """A rise, in multiples of the mean penalty since the last."""
+
+    def __post_init__(self) -> None:
+        if self.burn_in < 0 or self.every < 1 or self.rate < 0:
+            found = f"burn_in={self.burn_in}, every={self.every}, rate={self.rate}"
+            raise ConfigError(f"{found}, but every must be at least 1 and the others cannot be negative")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> AcyclicityConfig:
+        """Inverse of `dataclasses.asdict`; unknown names are refused."""
+        if unknown := sorted(set(values) - {field.name for field in dataclasses.fields(cls)}):
+            raise ConfigError(f"acyclicity has unknown fields {', '.join(unknown)}; use a newer graphbam")
+        return cls(**values)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """Network, data, shapes and optimiser of a run. Budgets and devices are arguments of `train`, not part of it.
 
@@ -68,11 +93,13 @@ class TrainConfig:
     True
     """
 
-    network: EdgeNetConfig = dataclasses.field(default_factory=EdgeNetConfig)
-    """The design; a `ColliderNetConfig` comes with `structures`."""
+    network: EdgeNetConfig | AviciNetConfig = dataclasses.field(default_factory=EdgeNetConfig)
+    """The design; a `ColliderNetConfig` comes with `structures`, an `AviciNetConfig` with `acyclicity`."""
     simulation: SimulationConfig = dataclasses.field(default_factory=lambda: SimulationConfig.preset("broad"))
     structures: StructureConfig | None = None
-    """How structures are made, for the collider network; None trains the edge network on whole tables."""
+    """How structures are made, for the collider network; None trains on whole tables."""
+    acyclicity: AcyclicityConfig | None = None
+    """How cycles are discouraged, for AVICI's network."""
     seed: int = 0
 
     variables: tuple[int, ...] = (3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100, 120)
@@ -130,7 +157,9 @@ class TrainConfig:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it is a share between 0 and 1")
 
     def _check_task(self) -> None:
-        """The collider network and structures come together, and the largest structure fits the widest batch."""
+        """Some networks come with settings of their own; the largest structure fits the widest batch."""
+        if isinstance(self.network, AviciNetConfig) != (self.acyclicity is not None):
+            raise ConfigError("acyclicity belongs to AVICI's network: give an AviciNetConfig and acyclicity, or none")
         collider = isinstance(self.network, ColliderNetConfig)
         if collider != (self.structures is not None):
             raise ConfigError(
@@ -173,6 +202,16 @@ class TrainConfig:
         }
         return cls(**(grid | parts | {"learning_rate": 1e-3, "cells_per_step": 120_000} | changes))
 
+    @classmethod
+    def avici(cls, **changes: Any) -> TrainConfig:
+        """AVICI's network on equal terms with the paper's: the same tables and shapes, the same optimiser.
+
+        That optimiser is AdamW, where the original has LAMB; the rate is lower than that of the paper's network, as
+        this one has five times the weights.
+        """
+        parts = {"network": AviciNetConfig(), "acyclicity": AcyclicityConfig(), "learning_rate": 3e-4}
+        return cls.paper(**(parts | changes))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a header."""
         flat = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -180,6 +219,10 @@ class TrainConfig:
         flat["simulation"] = self.simulation.to_dict()
         if self.structures is not None:
             flat["structures"] = dataclasses.asdict(self.structures) | {"widths": list(self.structures.widths)}
+        if self.acyclicity is None:
+            del flat["acyclicity"]  # runs from before there was such a field are continued
+        else:
+            flat["acyclicity"] = dataclasses.asdict(self.acyclicity)
         return flat | {"variables": list(self.variables), "samples": list(self.samples)}
 
     @classmethod
@@ -187,13 +230,20 @@ class TrainConfig:
         """Inverse of `to_dict`; unknown names are refused."""
         if unknown := sorted(set(values) - {field.name for field in dataclasses.fields(cls)}):
             raise ConfigError(f"training config has unknown fields {', '.join(unknown)}; use a newer graphbam")
-        structures = values.get("structures")
-        design = EdgeNetConfig.from_dict if structures is None else network_config
+        structures, acyclicity = values.get("structures"), values.get("acyclicity")
         parts = {
-            "network": design(values["network"]),
+            "network": _read_network(values),
             "structures": None if structures is None else StructureConfig.from_dict(structures),
+            "acyclicity": None if acyclicity is None else AcyclicityConfig.from_dict(acyclicity),
             "simulation": SimulationConfig.from_dict(values["simulation"]),
             "variables": tuple(values["variables"]),
             "samples": tuple(values["samples"]),
         }
         return cls(**(values | parts))
+
+
+def _read_network(values: dict[str, Any]) -> EdgeNetConfig | AviciNetConfig:
+    """Settings that belong to one network alone say which it is."""
+    if values.get("acyclicity") is not None:
+        return AviciNetConfig.from_dict(values["network"])
+    return (EdgeNetConfig.from_dict if values.get("structures") is None else network_config)(values["network"])

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from graphbam import spd
+from graphbam.avici import AviciNetConfig
 from graphbam.network import EdgeNetConfig
+from graphbam.training.loss import DOUBLINGS
 
 H200_BF16 = 7.9e14
 """Operations a second of a large bfloat16 product on an H200, measured."""
@@ -34,7 +36,7 @@ class Work(NamedTuple):
         return max(self.bf16 / H200_BF16 + self.fp32 / H200_FP32, self.bytes / H200_BYTES)
 
 
-def training_work(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int) -> Work:
+def training_work(config: EdgeNetConfig | AviciNetConfig, n_tables: int, n_samples: int, n_variables: int) -> Work:
     """Forward and backward work of a batch; backward counts twice the forward products.
 
     Examples
@@ -43,6 +45,8 @@ def training_work(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variab
     >>> 0.001 < work.seconds() < 0.02
     True
     """
+    if isinstance(config, AviciNetConfig):
+        return _arrow_work(config, n_tables, n_samples, n_variables)
     c, cells = config.channels, n_tables * n_samples * n_variables
     projections = 2 * c * c * (4 if config.attention_output else 3)
     attention = config.attribute_layers * (projections + 4 * c * n_variables)
@@ -56,6 +60,19 @@ def training_work(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variab
         bf16=3 * (cells * (attention + dense) + pairs * config.pair_layers * pair_block),
         fp32=3 * n_tables * _definite_operations(config, n_samples, n_variables),
         bytes=2 * 5 * c * cells * layers + 4 * 5 * pairs * config.spd_channels * config.bilinear_layers,
+    )
+
+
+def _arrow_work(config: AviciNetConfig, n_tables: int, n_samples: int, n_variables: int) -> Work:
+    """Half of the blocks attend over either axis; each has four projections and two dense layers."""
+    c, inner, cells = config.channels, config.heads * config.key_size, n_tables * n_samples * n_variables
+    layers = 4 * 2 * c * inner + 2 * 2 * config.widening * c * c
+    attention = 4 * inner * (-(-config.blocks // 2) * n_variables + config.blocks // 2 * n_samples)
+    pairs = n_tables * n_variables**2
+    return Work(
+        bf16=3 * cells * (config.blocks * layers + attention),
+        fp32=3 * pairs * 2 * (c + DOUBLINGS * n_variables),
+        bytes=2 * 5 * c * cells * 2 * config.blocks,
     )
 
 

@@ -1,4 +1,4 @@
-"""The losses: of the three-class edge problem, L = L_c + L_b + L_p over the pairs i > j, and of common children."""
+"""The losses: of three classes of edges, L = L_c + L_b + L_p over the pairs i > j; of common children; of arrows."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphbam.structures import CANDIDATE
+from graphbam.training.config import AcyclicityConfig
+
+DOUBLINGS = 10
+"""Squarings that lead to the spectral radius."""
 
 
 class EdgeLoss(NamedTuple):
@@ -81,3 +85,82 @@ def collider_loss(logits_bd: Tensor, roles_bd: Tensor, children_bd: Tensor) -> C
     asked_bd = (roles_bd == CANDIDATE).to(logits_bd.dtype)
     weights = (asked_bd, asked_bd * truth_bd, asked_bd * (1 - truth_bd))
     return ColliderLoss(*((losses_bd * weight).sum() / weight.sum().clamp_min(1) for weight in weights))
+
+
+class ArrowLoss(NamedTuple):
+    """What AVICI's network learns from, each part a mean over tables."""
+
+    arrows: Tensor
+    """Binary cross-entropy over all ordered pairs."""
+    cycles: Tensor
+    """Spectral radius of the probabilities: zero where no cycle has any."""
+
+
+def arrow_loss(logits_bdd: Tensor, dag_bdd: Tensor) -> ArrowLoss:
+    """Loss of one logit an ordered pair; the diagonal does not count.
+
+    Examples
+    --------
+    >>> loss = arrow_loss(torch.zeros(1, 3, 3), torch.zeros(1, 3, 3))
+    >>> [round(part.item(), 2) for part in loss]  # log 2; three variables that all cause each other at one half
+    [0.69, 1.0]
+    """
+    d = dag_bdd.shape[-1]
+    apart_dd = 1 - torch.eye(d, dtype=logits_bdd.dtype, device=logits_bdd.device)
+    truth_bdd = dag_bdd.to(logits_bdd.dtype)
+    losses_bdd = F.binary_cross_entropy_with_logits(logits_bdd, truth_bdd, reduction="none") * apart_dd
+    arrows = losses_bdd.sum((-2, -1)).mean() / (d * (d - 1))
+    return ArrowLoss(arrows, spectral_radius(logits_bdd.sigmoid() * apart_dd).mean())
+
+
+def spectral_radius(a_bdd: Tensor, doublings: int = DOUBLINGS) -> Tensor:
+    """Largest absolute eigenvalue of matrices without negative entries, (..., D, D) → (...).
+
+    Gelfand's formula, ρ ≈ (1ᵀ Aⁿ 1)^(1/n), at n = 2^doublings: power iteration, but n steps by a few squarings. It is
+    zero exactly where the paths of a graph end before n arrows, and too large by a factor of about D^(1/n). The
+    slopes are those of the formula; each power is scaled to its largest entry, which changes neither.
+
+    Examples
+    --------
+    >>> cycle, path = torch.tensor([[0.0, 0.5], [0.5, 0.0]]), torch.tensor([[0.0, 0.5], [0.0, 0.0]])
+    >>> round(spectral_radius(cycle).item(), 3), spectral_radius(path).item()
+    (0.5, 0.0)
+    """
+    tiny = torch.finfo(a_bdd.dtype).tiny
+    power_bdd, log_scale_b = a_bdd, a_bdd.new_zeros(a_bdd.shape[:-2])
+    for _ in range(doublings):
+        size_b = power_bdd.detach().amax((-2, -1)).clamp_min(tiny)
+        power_bdd = power_bdd / size_b[..., None, None]
+        power_bdd, log_scale_b = power_bdd @ power_bdd, 2 * (log_scale_b + size_b.log())
+    total_b = power_bdd.sum((-2, -1))
+    radius_b = ((log_scale_b + total_b.clamp_min(tiny).log()) / 2**doublings).exp()
+    return torch.where(total_b > 0, radius_b, 0.0)
+
+
+class DualAscent(nn.Module):
+    """Weight λ of the penalty on cycles in L = arrows + λ · cycles: it rises for as long as there are any.
+
+    Lives on the device and never asks it anything, so that a captured step goes on raising it. Under `torchrun` every
+    process follows its own tables.
+    """
+
+    weight: Tensor
+    total: Tensor
+    step: Tensor
+
+    def __init__(self, config: AcyclicityConfig):
+        super().__init__()
+        self.config = config
+        self.register_buffer("weight", torch.zeros(()))
+        self.register_buffer("total", torch.zeros(()))  # of the penalties since the last rise
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+
+    @torch.no_grad()
+    def observe(self, cycles: Tensor) -> None:
+        """Count one step with its penalty; one that is not finite counts as none."""
+        self.step += 1
+        self.total += torch.where(cycles.isfinite(), cycles, 0.0)
+        ends = self.step % self.config.every == 0
+        rises = ends & (self.step > self.config.burn_in)
+        self.weight += rises * (self.config.rate / self.config.every) * self.total
+        self.total *= ~ends

@@ -45,6 +45,7 @@ class Stepper:
         self.clip_norm, self.ema_decay, self.capture = clip_norm, ema_decay, capture
         self.parameters = [p for p in network.parameters() if p.requires_grad]
         device = self.parameters[0].device
+        self.task.state.to(device)
         self.rate = torch.zeros((), device=device)
         matrices = [p for p in self.parameters if p.ndim >= 2]
         vectors = [p for p in self.parameters if p.ndim < 2]

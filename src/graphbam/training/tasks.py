@@ -7,15 +7,16 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from graphbam.avici import AviciNet, AviciNetConfig
 from graphbam.collider import ColliderNet, ColliderNetConfig
-from graphbam.network import EdgeNet
-from graphbam.simulation.sem import sample_tables
+from graphbam.network import EdgeNet, EdgeNetConfig
+from graphbam.simulation.sem import Tables, sample_tables
 from graphbam.structures import CANDIDATE, NEIGHBOUR, PARENT
-from graphbam.training.batch import AnyBatch, Batch, ColliderBatch, Shape
-from graphbam.training.config import TrainConfig
-from graphbam.training.loss import collider_loss, edge_loss
+from graphbam.training.batch import AnyBatch, ArrowBatch, Batch, ColliderBatch, Shape
+from graphbam.training.config import AcyclicityConfig, TrainConfig
+from graphbam.training.loss import DualAscent, arrow_loss, collider_loss, edge_loss
 from graphbam.training.structures import simulate_structures
 from graphbam.weights import Network
 
@@ -32,9 +33,11 @@ class Objective(NamedTuple):
 class Task(Protocol):
     """One kind of network and all that its training needs to know of it."""
 
-    network_kind: Literal["edge", "collider"]
+    network_kind: Literal["edge", "collider", "avici"]
     reported: tuple[str, ...]
     """Names of the parts of an objective; the first is the loss."""
+    state: nn.Module
+    """What a task remembers from step to step, as buffers; part of every checkpoint."""
 
     def network(self, config: TrainConfig) -> Network:
         """A fresh network."""
@@ -52,31 +55,26 @@ class Task(Protocol):
 class EdgeTask:
     """Classes of all pairs of variables of whole tables."""
 
-    network_kind: Literal["edge", "collider"] = "edge"
+    network_kind: Literal["edge", "collider", "avici"] = "edge"
     reported: tuple[str, ...] = ("loss", "classes", "edges", "penalty")
+    state = nn.Module()  # nothing to remember
 
     def network(self, config: TrainConfig) -> Network:
         """An `EdgeNet`."""
+        assert isinstance(config.network, EdgeNetConfig)
         return EdgeNet(config.network)
 
     def burst(self, rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> AnyBatch:
         """Simulated tables with the classes of their pairs, as bytes."""
-        tables = sample_tables(
-            rng,
-            config.simulation,
-            n_tables=shape.n_tables * config.burst,
-            n_variables=shape.n_variables,
-            n_samples=shape.n_samples,
-            device=device,
-        )
+        tables = _tables(rng, config, shape, device)
         return Batch(tables.x_bmd, tables.classes_bdd.to(torch.uint8))
 
     def objective(self, forward: Forward, batch: Any) -> Objective:
-        """A table of d variables has about d edges among d² pairs: a plain mean over pairs would hush large tables."""
+        """Mean over pairs, weighed by the size of the tables."""
         assert isinstance(batch, Batch)
         loss = edge_loss(forward(batch.x_bmd), batch.classes_bdd)
         total = loss.total()
-        return Objective(total * (batch.x_bmd.shape[-1] / 20) ** 0.5, (total, *loss))
+        return Objective(total * _weight(batch.shape), (total, *loss))
 
     def example(self, device: torch.device) -> tuple[Tensor, ...]:
         """A few tables."""
@@ -86,8 +84,9 @@ class EdgeTask:
 class ColliderTask:
     """Common children of pairs of variables, structure by structure."""
 
-    network_kind: Literal["edge", "collider"] = "collider"
+    network_kind: Literal["edge", "collider", "avici"] = "collider"
     reported: tuple[str, ...] = ("loss", "children", "others")
+    state = nn.Module()  # nothing to remember
 
     def network(self, config: TrainConfig) -> Network:
         """A `ColliderNet`."""
@@ -110,9 +109,62 @@ class ColliderTask:
         return _ramp(7, 401, len(roles), device=device), roles.repeat(7, 1)
 
 
+class ArrowTask:
+    """Arrows between all ordered pairs of variables of whole tables, by AVICI's network."""
+
+    network_kind: Literal["edge", "collider", "avici"] = "avici"
+    reported: tuple[str, ...] = ("loss", "arrows", "cycles", "cycle_weight")
+
+    def __init__(self, config: AcyclicityConfig):
+        self.state: nn.Module = DualAscent(config)
+
+    def network(self, config: TrainConfig) -> Network:
+        """An `AviciNet`."""
+        assert isinstance(config.network, AviciNetConfig)
+        return AviciNet(config.network)
+
+    def burst(self, rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> AnyBatch:
+        """The tables that the edge network sees, with their graphs."""
+        tables = _tables(rng, config, shape, device)
+        return ArrowBatch(tables.x_bmd, tables.dag_bdd)
+
+    def objective(self, forward: Forward, batch: Any) -> Objective:
+        """Mean over ordered pairs plus the penalty on cycles, weighed by the size of the tables."""
+        assert isinstance(batch, ArrowBatch)
+        assert isinstance(self.state, DualAscent)
+        arrows, cycles = arrow_loss(forward(batch.x_bmd), batch.dag_bdd)
+        weight = self.state.weight.clone()  # the slope needs this step's weight, which is about to change
+        self.state.observe(cycles.detach())
+        total = arrows + weight * cycles
+        return Objective(total * _weight(batch.shape), (total, arrows, cycles, weight))
+
+    def example(self, device: torch.device) -> tuple[Tensor, ...]:
+        """A few tables."""
+        return (_ramp(7, 401, 83, device=device),)
+
+
 def task_of(config: TrainConfig) -> Task:
     """The task that a config describes."""
+    if config.acyclicity is not None:
+        return ArrowTask(config.acyclicity)
     return EdgeTask() if config.structures is None else ColliderTask()
+
+
+def _tables(rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> Tables:
+    """`burst` batches of whole tables."""
+    return sample_tables(
+        rng,
+        config.simulation,
+        n_tables=shape.n_tables * config.burst,
+        n_variables=shape.n_variables,
+        n_samples=shape.n_samples,
+        device=device,
+    )
+
+
+def _weight(shape: Shape) -> float:
+    """A table of d variables has about d edges among d² pairs: a plain mean over pairs would hush large tables."""
+    return (shape.n_variables / 20) ** 0.5
 
 
 def _ramp(*shape: int, device: torch.device) -> Tensor:
