@@ -1,0 +1,207 @@
+"""Rows of results → means, ranks, wins, and the cells in which we are not first.
+
+Rules, the same everywhere:
+
+- Every cell counts once: its tables (trials, or members of a family) are averaged first.
+- Ranks are taken table by table, 1 is best, equal scores share the mean of their places. A fit that failed shares the
+  last places. Tables on which some compared method has no row at all are left out, whatever the others got there.
+- A cell is won by the best mean over its tables. A method that failed on one of them cannot win it; ties count for all.
+- Standard deviations have n − 1 in the denominator; of a single number there is none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+
+from graphbam.benchmarks.report.rows import METRICS, Metric, choose_ours, is_ours
+
+LEAST_SHARE = 0.5
+"""A method must have rows in this share of a group's cells to be ranked there."""
+
+_TIE = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Ranking:
+    """Who is how far in front, over the cells that all compared methods share."""
+
+    table: pd.DataFrame
+    """Index: method, best first; columns: mean_rank, wins."""
+    n_cells: int
+    n_tables: int
+    left_out: dict[str, str]
+    """Methods that are not ranked, with the reason."""
+
+
+def spread(rows: pd.DataFrame, metric: str, by: list[str]) -> pd.DataFrame:
+    """Mean, standard deviation and number of the scores of each kind of row.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"method": ["a", "a", "b"], "skeleton_ap": [0.2, 0.4, np.nan]})
+    >>> spread(rows, "skeleton_ap", ["method"]).round(3).to_dict("index")
+    {'a': {'mean': 0.3, 'sd': 0.141, 'n': 2}, 'b': {'mean': nan, 'sd': nan, 'n': 0}}
+    """
+    grouped = rows.groupby(by, sort=False)[metric]
+    return pd.DataFrame({"mean": grouped.mean(), "sd": grouped.std(ddof=1), "n": grouped.count()})
+
+
+def spread_over_cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Mean of the cells' means, their standard deviation, and the number of cells, one row a method."""
+    cells = rows.groupby(["method", "cell"], sort=False)[metric].mean()
+    return spread(cells.reset_index(), metric, ["method"])
+
+
+def rank_methods(rows: pd.DataFrame, metric: str) -> Ranking:
+    """Rank methods by a score over the cells of `rows`; rules in the module's head."""
+    judged = METRICS[metric]
+    values, left_out = _compare(rows, judged)
+    if values.empty:
+        return Ranking(pd.DataFrame({"mean_rank": [], "wins": []}), 0, 0, left_out)
+    ranks = rank_tables(values, judged.is_better_high)
+    mean_rank = ranks.groupby(level="cell").mean().mean()
+    wins = find_winners(values, judged.is_better_high).sum()
+    table = pd.DataFrame({"mean_rank": mean_rank, "wins": wins.astype(int)}).rename_axis("method")
+    n_cells = values.index.get_level_values("cell").nunique()
+    return Ranking(table.sort_values(["mean_rank", "wins"], ascending=[True, False]), n_cells, len(values), left_out)
+
+
+def _compare(rows: pd.DataFrame, metric: Metric) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Scores, one row a (cell, table) that all compared methods share, one column a method; and who is not compared."""
+    n_cells = rows["cell"].nunique()
+    left_out, compared = {}, []
+    for method, own in rows.groupby("method", sort=True):
+        n_own = own["cell"].nunique()
+        if own[metric.name].isna().all():
+            left_out[str(method)] = "gives no directions" if _is_undirected(own, metric) else "no result"
+        elif n_own < LEAST_SHARE * n_cells:
+            left_out[str(method)] = f"has rows in {n_own} of {n_cells} cells"
+        else:
+            compared.append(str(method))
+    rows = rows[rows["method"].isin(compared)]
+    values = rows.pivot(index=["cell", "table"], columns="method", values=metric.name)
+    n_rows = rows.groupby(["cell", "table"]).size()
+    shared = (n_rows == len(compared)) & values.notna().any(axis=1)
+    return values[shared.reindex(values.index)], left_out
+
+
+def _is_undirected(own: pd.DataFrame, metric: Metric) -> bool:
+    return metric.is_directed and bool((own["kind"] == "undirected").all())
+
+
+def rank_tables(values: pd.DataFrame, is_better_high: bool) -> pd.DataFrame:
+    """Rank the columns in each row; equal values share the mean of their places, missing ones the last places.
+
+    Examples
+    --------
+    >>> values = pd.DataFrame({"a": [0.9], "b": [0.5], "c": [0.5], "d": [np.nan], "e": [np.nan]})
+    >>> rank_tables(values, is_better_high=True).iloc[0].tolist()
+    [1.0, 2.5, 2.5, 4.5, 4.5]
+    """
+    worst = -np.inf if is_better_high else np.inf
+    return values.round(9).fillna(worst).rank(axis=1, ascending=not is_better_high, method="average")
+
+
+def find_winners(values: pd.DataFrame, is_better_high: bool) -> pd.DataFrame:
+    """Which methods have the best mean of each cell; one that failed on a table of the cell cannot.
+
+    Parameters
+    ----------
+    values : DataFrame
+        Rows (cell, table), one column a method.
+    """
+    means = mean_of_complete(values) * (1 if is_better_high else -1)
+    return means.ge(means.max(axis=1) - _TIE, axis=0)
+
+
+def mean_of_complete(values: pd.DataFrame) -> pd.DataFrame:
+    """Mean of each cell, missing where a table of the cell is missing."""
+    cells = values.groupby(level="cell", sort=False)
+    return cells.mean().where(values.notna().groupby(level="cell", sort=False).all())
+
+
+def list_losses(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The cells in which we are not first, the largest gap first.
+
+    Over all cells in which we have rows. In each, those methods compete that answered every table on which we have a
+    row; variants of ours do not.
+
+    Returns
+    -------
+    DataFrame
+        Columns group, cell, ours, best (its method), theirs, gap (how far behind, positive), n_ahead (tables on which
+        we are ahead of it), n_tables. `ours` and `gap` are missing where one of our fits failed.
+    """
+    judged = METRICS[metric]
+    us = choose_ours(rows["method"].unique().tolist())
+    columns = ["group", "cell", "ours", "best", "theirs", "gap", "n_ahead", "n_tables"]
+    if us is None or _is_undirected(rows[rows["method"] == us], judged):
+        return pd.DataFrame(columns=columns)
+    sign = 1 if judged.is_better_high else -1
+    rivals = rows[(rows["method"] == us) | ~rows["method"].map(is_ours)]
+    found = []
+    for (group, cell), own in rivals.groupby(["group", "cell"], sort=False):
+        values = own.pivot(index="table", columns="method", values=metric)
+        if us not in values:
+            continue
+        values = values[values.index.isin(own.loc[own["method"] == us, "table"])].dropna(how="all")
+        loss = _lose(sign * values, us)
+        if loss is not None:
+            best, n_ahead = loss
+            ours, theirs = values[us].mean(skipna=False), values[best].mean()
+            found.append((group, cell, ours, best, theirs, sign * (theirs - ours), n_ahead, len(values)))
+    losses = pd.DataFrame(found, columns=columns)
+    return losses.sort_values(["gap", "cell"], ascending=[False, True], na_position="first", ignore_index=True)
+
+
+def _lose(values: pd.DataFrame, us: str) -> tuple[str, int] | None:
+    """The best rival of a cell and on how many tables we are ahead of it, or None if we are first."""
+    means = values.drop(columns=us).mean(skipna=False).dropna()
+    if means.empty or values[us].mean(skipna=False) >= means.max() - _TIE:
+        return None
+    best = str(means.idxmax())
+    return best, int((values[us] > values[best] + _TIE).sum())
+
+
+def summarise(rows: pd.DataFrame) -> tuple[pd.DataFrame, Ranking, Ranking]:
+    """One row a method: ranks, wins, means over cells, how many tables it answered, seconds.
+
+    Returns
+    -------
+    table : DataFrame
+        Index: method, best rank first. Columns rank, wins, shd_rank, shd_wins; mean and sd between cells of each
+        score, such as skeleton_ap_mean and skeleton_ap_sd; n_ok and n_tables; n_cells with a result; seconds (median).
+    by_ap, by_shd : Ranking
+        Where the ranks come from: average precision of the skeleton, and SHD of the CPDAG.
+    """
+    by_ap, by_shd = rank_methods(rows, "skeleton_ap"), rank_methods(rows, "shd")
+    methods = rows.groupby("method")
+    table = pd.DataFrame({"n_ok": methods["is_ok"].sum(), "n_tables": methods.size()})
+    table["seconds"] = methods["seconds"].median()
+    table["n_cells"] = rows[rows["is_ok"]].groupby("method")["cell"].nunique()
+    for metric in ("skeleton_ap", "moral_ap", "skeleton_f1", "cpdag_ap", "shd_ratio"):
+        cells = spread_over_cells(rows, metric)
+        table[f"{metric}_mean"], table[f"{metric}_sd"] = cells["mean"], cells["sd"]
+    table[["rank", "wins"]] = by_ap.table.reindex(table.index)
+    table[["shd_rank", "shd_wins"]] = by_shd.table.reindex(table.index)
+    table = table[table["n_ok"] > 0].sort_values(["rank", "skeleton_ap_mean"], ascending=[True, False])
+    return table.fillna({"n_cells": 0}), by_ap, by_shd
+
+
+def list_failures(rows: pd.DataFrame) -> pd.DataFrame:
+    """Why methods gave no answer: one row a method, status and reason; columns n_tables, n_all and where."""
+    n_all = rows.groupby("method").size()
+    failed = rows[~rows["is_ok"]].sort_values(["method", "status", "reason", "n_variables", "n_samples"])
+    grouped = failed.groupby(["method", "status", "reason"], sort=True)
+    table = grouped.agg(n_tables=("table", "size"), where=("cell", _name_some)).reset_index()
+    table["n_all"] = table["method"].map(n_all)
+    return table
+
+
+def _name_some(cells: pd.Series, most: int = 3) -> str:
+    names = list(dict.fromkeys(cells))
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
