@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,8 +17,8 @@ def partial_correlations(x_md: Matrix) -> Matrix:
     return correlate_precision(np.linalg.inv(ledoit_wolf(x_md)[0]))
 
 
-def correlate_precision(precision_dd: Matrix) -> Matrix:
-    """|Partial correlation| from a precision matrix; zero on the diagonal.
+def correlate_precision(precision_dd: NDArray[np.floating[Any]]) -> Matrix:
+    """|Partial correlation| from a precision matrix; exactly symmetric, zero on the diagonal.
 
     Examples
     --------
@@ -25,7 +27,7 @@ def correlate_precision(precision_dd: Matrix) -> Matrix:
            [0.5, 0. ]])
     """
     scale = np.sqrt(np.clip(precision_dd.diagonal(), 1e-12, None))
-    strength_dd = np.abs(precision_dd) / np.outer(scale, scale)
+    strength_dd = np.abs(precision_dd + precision_dd.T) / 2 / np.outer(scale, scale)  # solvers differ in the last digit
     np.fill_diagonal(strength_dd, 0.0)
     return np.minimum(strength_dd, 1.0)
 

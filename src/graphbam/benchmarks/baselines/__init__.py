@@ -62,11 +62,11 @@ def load_baseline(name: str, **settings: Any) -> Baseline:
 
     Examples
     --------
-    >>> load_baseline("zero").fit(np.zeros((3, 2)), seed=0).graph_dd.sum()
-    np.int64(0)
-    >>> load_baseline("gess")
+    >>> load_baseline("pc", alpha=0.01).title
+    'PC'
+    >>> load_baseline("notears")
     Traceback (most recent call last):
-    graphbam.errors.ConfigError: no method is called 'gess'; did you mean 'ges' or 'gies'?
+    graphbam.errors.ConfigError: no method is called 'notears'; did you mean 'notears-mlp'?
     """
     if name not in BASELINES:
         near = [repr(one) for one in difflib.get_close_matches(name, BASELINES, n=3)]

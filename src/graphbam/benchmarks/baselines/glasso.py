@@ -26,5 +26,5 @@ class Glasso(Baseline):
 
         with isolated(seed):
             precision_dd = GraphicalLassoCV().fit(x_md).precision_
-        strength_dd = correlate_precision((precision_dd + precision_dd.T) / 2)  # the solver is not exactly symmetric
+        strength_dd = correlate_precision(precision_dd)
         return Answer((strength_dd > 0).astype(np.int8), strength_dd)

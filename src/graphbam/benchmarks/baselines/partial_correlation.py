@@ -49,8 +49,7 @@ class NormalScores(PartialCorrelation):
 
         z_md = norm.ppf((rankdata(x_md, axis=0) - 0.5) / len(x_md))
         correlation_dd = np.corrcoef(z_md, rowvar=False)
-        precision_dd: Matrix = np.linalg.inv(correlation_dd + self.ridge * np.eye(x_md.shape[1]))
-        return correlate_precision(precision_dd)
+        return correlate_precision(np.linalg.inv(correlation_dd + self.ridge * np.eye(x_md.shape[1])))
 
 
 def link_pairs(strength_dd: Matrix, n_samples: int, fdr: float) -> NDArray[np.int8]:

@@ -1,0 +1,347 @@
+"""One contract for all methods, and what each of them must find where nobody could miss it."""
+
+import importlib.metadata
+import logging
+import os
+import random
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from graphbam.benchmarks import baselines
+from graphbam.benchmarks.baselines import BASELINES, list_baselines, load_baseline
+from graphbam.benchmarks.baselines._base import Answer
+from graphbam.benchmarks.baselines._isolation import isolated
+from graphbam.benchmarks.baselines.glasso import Glasso
+from graphbam.benchmarks.grading import grade, keep_acyclic, partial_correlations
+from graphbam.errors import ConfigError, GraphError
+from graphbam.graph import is_dag, skeleton
+
+WRITTEN = [
+    name for name in BASELINES if (Path(baselines.__file__).parent / f"{BASELINES[name].split(':')[0]}.py").exists()
+]
+"""Methods whose file is there."""
+
+SHORT = {
+    "sam": {"train_epochs": 200, "test_epochs": 20},
+    "dag-gnn": {"epochs": 50, "max_iter": 5},
+    "notears-mlp": {"max_iter": 3},
+    "extra-trees": {"n_trees": 30},
+}
+"""Settings that end training as soon as something has been learnt."""
+
+BRIEF = {
+    "sam": {"train_epochs": 20, "test_epochs": 5},
+    "dag-gnn": {"epochs": 4, "max_iter": 2},
+    "notears-mlp": {"max_iter": 1},
+}
+"""Settings that end training before that, for questions of form."""
+
+AWAY = {"graphbam-paper", "avici", "avici-retrained"}
+"""Methods that may decline where everything is installed, for want of weights."""
+
+CYCLIC = {"avici", "avici-retrained"}
+"""Methods that call their graph a DAG and do not promise one."""
+
+RELABELS = sorted(
+    {*WRITTEN} - AWAY - {*SHORT} - {"pc-rcit", "pc-rcot", "boss", "grasp", "lingam", "ccdr", "cam", "cam-unpruned"}
+)
+"""Methods whose answer follows the columns; the others draw numbers column by column, or break ties by place."""
+
+
+def make(name, settings=SHORT):
+    return load_baseline(name, **settings.get(name, {}))
+
+
+_known = {}
+
+
+def answer_of(name, chain):
+    """Answer for the chain, computed once."""
+    if name not in _known:
+        _known[name] = make(name).fit(chain, seed=0)
+    return _known[name]
+
+
+def standardise(x_md):
+    return (x_md - x_md.mean(axis=0)) / x_md.std(axis=0)
+
+
+@pytest.fixture(scope="module")
+def chain():
+    """a → b → c and two bystanders; noise is uniform, columns are c, d, a, e, b."""
+    a, b, c, d, e = np.random.default_rng(0).uniform(-1, 1, (5, 120))
+    b = 0.9 * a + 0.5 * b
+    c = 0.9 * b + 0.5 * c
+    return standardise(np.stack([c, d, a, e, b], axis=1))
+
+
+def linear_table(seed, n_variables=8, n_samples=300):
+    """Linear, Gaussian, clear effects; table and DAG, columns in causal order."""
+    rng = np.random.default_rng(seed)
+    dag_dd = np.triu(rng.random((n_variables, n_variables)) < 2.2 / (n_variables - 1), 1)
+    x_md = rng.standard_normal((n_samples, n_variables))
+    for child in range(n_variables):
+        parents = np.flatnonzero(dag_dd[:, child])
+        x_md[:, child] += x_md[:, parents] @ rng.choice([-1, 1], len(parents))
+    return standardise(x_md), dag_dd.astype(np.int8)
+
+
+def global_state():
+    """Everything packages are known to change behind one's back."""
+    state = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # noqa: NPY002
+    logs = list(logging.root.handlers), logging.root.level, logging.root.manager.disable
+    warned = warnings.formatwarning, warnings.showwarning, list(warnings.filters)
+    numbers = np.get_printoptions(), np.geterr(), torch.get_default_dtype(), torch.get_num_threads()
+    return state, logs, warned, numbers, dict(os.environ), sys.stdout, sys.stderr, os.getcwd(), os.listdir()
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_every_method_keeps_the_contract(name, chain, capfd, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    method, x_md = make(name, SHORT | BRIEF), chain.copy()
+    if reason := method.skip(*x_md.shape):
+        pytest.skip(reason)
+    before = global_state()
+    first = method.fit(x_md, seed=3)
+    assert global_state() == before
+    assert capfd.readouterr() == ("", "")
+    np.testing.assert_array_equal(x_md, chain)
+    again = make(name, SHORT | BRIEF).fit(x_md, seed=3)
+    for field in ("graph_dd", "score_dd"):
+        np.testing.assert_array_equal(getattr(first, field), getattr(again, field))
+    check_answer(first, method, n_variables=5)
+
+
+def check_answer(answer, method, n_variables):
+    shape = (n_variables, n_variables)
+    assert answer.graph_dd.shape == answer.score_dd.shape == shape
+    assert answer.graph_dd.dtype == np.int8
+    assert answer.score_dd.dtype == np.float64
+    for matrix in (answer.graph_dd, answer.score_dd):
+        assert not matrix.diagonal().any()
+    if method.kind == "undirected":
+        np.testing.assert_array_equal(answer.graph_dd, answer.graph_dd.T)
+        np.testing.assert_array_equal(answer.score_dd, answer.score_dd.T)
+    if method.kind == "dag" and method.name not in CYCLIC:
+        assert is_dag(answer.graph_dd)
+
+
+@pytest.mark.parametrize("name", sorted({*WRITTEN} - AWAY - {"zero"}))
+def test_every_method_finds_a_strong_chain(name, chain):  # law
+    answer = answer_of(name, chain)
+    score_dd = np.maximum(answer.score_dd, answer.score_dd.T)
+    links, strangers = [score_dd[0, 4], score_dd[2, 4]], score_dd[[1, 3]]
+    assert min(links) > strangers.max()
+    if name != "sam":  # 200 epochs rank the pairs, and do not yet lift them over the threshold
+        assert skeleton(answer.graph_dd)[4, [0, 2]].all()
+
+
+@pytest.mark.parametrize("name", RELABELS)
+def test_order_of_columns_only_relabels(name, chain):  # law
+    order = np.array([3, 0, 4, 1, 2])
+    plain, moved = answer_of(name, chain), make(name).fit(chain[:, order], seed=0)
+    there = np.ix_(order, order)
+    np.testing.assert_array_equal(skeleton(moved.graph_dd), skeleton(plain.graph_dd)[there])
+    np.testing.assert_allclose(
+        np.maximum(moved.score_dd, moved.score_dd.T),
+        np.maximum(plain.score_dd, plain.score_dd.T)[there],
+        atol=1e-3,
+    )
+
+
+# ── single methods against others, and against truth ──────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gies_without_interventions_is_ges(seed):
+    x_md, _ = linear_table(seed)
+    np.testing.assert_array_equal(make("gies").fit(x_md, seed=0).graph_dd, make("ges").fit(x_md, seed=0).graph_dd)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pc_has_the_skeleton_of_another_package(seed):
+    import pybnesian
+
+    x_md, _ = linear_table(seed)
+    frame = pd.DataFrame(x_md, columns=[str(k) for k in range(x_md.shape[1])])
+    found = pybnesian.PC().estimate(pybnesian.LinearCorrelation(frame), alpha=0.05)
+    ours = np.argwhere(np.triu(skeleton(make("pc").fit(x_md, seed=0).graph_dd)))
+    theirs = {tuple(sorted(map(int, pair))) for pair in [*found.edges(), *found.arcs()]}
+    assert {tuple(pair) for pair in ours.tolist()} == theirs
+
+
+@pytest.mark.parametrize("name", ["mmpc", "pc", "ges", "gies", "boss", "grasp"])
+def test_collider_is_found_whole(name):
+    """0 → 2 ← 1, 2 → 3: every pair and, where directions are part of the answer, every arrow."""
+    rng = np.random.default_rng(4)
+    x_md = rng.standard_normal((400, 4))
+    x_md[:, 2] += x_md[:, 0] - x_md[:, 1]
+    x_md[:, 3] += x_md[:, 2]
+    method = make(name)
+    truth_dd = np.zeros((4, 4), np.int8)
+    truth_dd[[0, 1, 2], [2, 2, 3]] = 1
+    graph_dd = method.fit(standardise(x_md), seed=0).graph_dd
+    np.testing.assert_array_equal(graph_dd, truth_dd | truth_dd.T if method.kind == "undirected" else truth_dd)
+
+
+@pytest.mark.parametrize("name", ["lingam", "direct-lingam"])
+def test_lingam_arrows_point_from_cause_to_effect(name, chain):
+    graph_dd = answer_of(name, chain).graph_dd
+    assert [tuple(edge) for edge in np.argwhere(graph_dd).tolist()] == [(2, 4), (4, 0)]
+
+
+def test_sortnregress_orders_by_predictability():
+    rng = np.random.default_rng(0)
+    cause = rng.standard_normal((500, 2))
+    effect = cause.sum(axis=1, keepdims=True) + 0.3 * rng.standard_normal((500, 1))
+    graph_dd = make("sortnregress").fit(standardise(np.hstack([effect, cause])), seed=0).graph_dd
+    np.testing.assert_array_equal(graph_dd[:, 0], [0, 1, 1])
+
+
+def test_partial_correlation_holds_its_false_discoveries():
+    """Of 60 tables of pure noise about one in twenty may have an edge."""
+    noise = np.random.default_rng(0).standard_normal((60, 80, 6))
+    with_edges = sum(make("partial-correlation").fit(standardise(x_md), seed=0).graph_dd.any() for x_md in noise)
+    assert with_edges <= 8
+
+
+def test_graphbam_reports_its_own_probabilities(chain):
+    import graphbam as gb
+
+    answer, result = make("graphbam").fit(chain, seed=0), gb.infer(chain, device="cpu")
+    np.testing.assert_allclose(answer.score_dd, result.probabilities[..., 1], atol=1e-6)
+    np.testing.assert_allclose(answer.moral_dd, 1 - result.probabilities[..., 0], atol=1e-6)
+
+
+# ── the registry ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_registry_and_classes_agree(name):
+    method = load_baseline(name)
+    assert method.name == name
+    assert method.kind in {"undirected", "cpdag", "dag"}
+    if name not in AWAY:
+        assert method.skip(200, 20) is None
+        assert method.package is None or importlib.metadata.version(method.package)
+
+
+def test_unknown_names_are_refused_with_near_ones():
+    with pytest.raises(ConfigError, match="did you mean 'direct-lingam'"):
+        load_baseline("directlingam")
+    with pytest.raises(ConfigError, match="there are graphbam, "):
+        load_baseline("?")
+
+
+def test_names_are_listed_without_importing_anything():
+    assert list_baselines()[0] == "graphbam"
+    assert len(set(BASELINES.values())) == len(BASELINES)
+
+
+# ── declining ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_missing_package_is_a_reason(monkeypatch):
+    monkeypatch.setattr(Glasso, "module", "no_such_module")
+    assert Glasso().skip(200, 10) == (
+        "needs the package scikit-learn, which is not installed: pip install graphbam[benchmark]"
+    )
+
+
+def test_missing_weights_are_a_reason(monkeypatch):
+    from graphbam.benchmarks.baselines import bam
+
+    monkeypatch.setattr(bam, "list_weights", lambda: ["edges"])
+    assert "'edges-paper' are not in the package" in load_baseline("graphbam-paper").skip(200, 10)
+
+
+@pytest.mark.parametrize(("name", "shape"), [("glasso", (9, 3)), ("lingam", (10, 10)), ("sortnregress", (10, 10))])
+def test_too_few_samples_are_a_reason(name, shape):
+    assert "samples" in load_baseline(name).skip(*shape)
+    assert load_baseline(name).skip(shape[0] + 1, shape[1]) is None
+
+
+# ── isolation, answers, grading ───────────────────────────────────────────────────────────────────────────
+
+
+def misbehave():
+    print("noise")
+    warnings.warn("noise", stacklevel=1)
+    warnings.formatwarning = str
+    warnings.simplefilter("error")
+    logging.basicConfig(level=logging.DEBUG, force=True)
+    logging.error("noise")
+    np.set_printoptions(precision=1)
+    np.seterr(all="raise")
+    torch.set_default_dtype(torch.float16)
+    os.environ["GRAPHBAM_TEST"] = "1"
+    return random.random(), np.random.rand(), torch.rand(1).item(), torch.get_num_threads()  # noqa: NPY002
+
+
+def misbehave_and_fail():
+    try:
+        with isolated(seed=5):
+            drawn = misbehave()
+            raise KeyError
+    except KeyError:
+        return drawn
+
+
+def test_isolation_undoes_everything_even_after_an_error(capfd):
+    from threadpoolctl import threadpool_info
+
+    torch.set_num_threads(2)
+    try:
+        before = global_state()
+        with isolated(seed=5):
+            first = misbehave()
+            assert all(pool["num_threads"] == 1 for pool in threadpool_info())
+        second = misbehave_and_fail()
+        assert global_state() == before
+    finally:
+        torch.set_num_threads(1)
+    assert first == second
+    assert first[-1] == 1
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("score", "words"), [(np.zeros((3, 3)), "score_dd has shape"), ([[0, np.nan], [0, 0]], "did not converge")]
+)
+def test_answers_without_finite_scores_are_refused(score, words):
+    with pytest.raises(GraphError, match=words):
+        Answer(np.zeros((2, 2), np.int8), score)
+
+
+def test_answers_that_are_no_graph_are_refused():
+    with pytest.raises(GraphError, match="entries must be 0 or 1"):
+        Answer(np.array([[0, 0.4], [0, 0]]), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_acyclic_part_is_a_largest_one(seed):
+    """Adding any edge that was left out closes a cycle, and no edge is below the threshold."""
+    weight_dd = np.random.default_rng(seed).uniform(-1, 1, (7, 7)) * (1 - np.eye(7))
+    graph_dd = keep_acyclic(weight_dd, 0.4)
+    assert is_dag(graph_dd)
+    assert (np.abs(weight_dd[graph_dd == 1]) > 0.4).all()
+    for edge in np.argwhere((np.abs(weight_dd) > 0.4) & (graph_dd == 0)):
+        more_dd = graph_dd.copy()
+        more_dd[*edge] = 1
+        assert not is_dag(more_dd)
+
+
+def test_graded_scores_put_the_graph_first_and_keep_the_order(chain):
+    strength_dd = partial_correlations(chain)
+    graph_dd = np.zeros((5, 5), np.int8)
+    graph_dd[[0, 1], [1, 3]] = 1  # the weakest pairs
+    score_dd = grade(graph_dd, strength_dd)
+    assert score_dd[graph_dd == 1].min() >= 1 > score_dd[graph_dd == 0].max()
+    assert (score_dd[0, 1] > score_dd[1, 3]) == (strength_dd[0, 1] > strength_dd[1, 3])
+    np.testing.assert_array_equal(score_dd[graph_dd == 0], strength_dd[graph_dd == 0])
