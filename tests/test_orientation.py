@@ -574,6 +574,19 @@ def test_leaving_out_burdens_never_hurts_and_sometimes_helps(monkeypatch):
     assert (with_step < costs() - 1e-3).any()
 
 
+def test_where_all_burdens_cannot_go_one_may():
+    p_dd3 = Numbers(120, "free").probabilities(12)
+
+    def cost():
+        result = decide(p_dd3)
+        return expected_shd(result.adjacency, p_dd3, result.arrow_probability_dd)
+
+    one_by_one = cost()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(orientation, "MOST_BURDENS", 0)
+        assert one_by_one < cost() - 0.05
+
+
 @law
 @given(numbers, sizes, st.floats(0.02, 0.6))
 def test_the_false_discovery_target_is_kept_on_edges_and_on_arrows(draw, d, fdr):

@@ -95,6 +95,9 @@ MOST_LEVELS = 16
 MOST_STRICTNESSES = 6
 """… and on colliders, beyond 0.5 and "none at all"."""
 
+MOST_BURDENS = 16
+"""Number of edges not worth their cost that it tries to leave out one by one."""
+
 FEW_MEMBERS = 200
 """Parts of a class with at most so many DAGs are listed, so that `sample_dags` draws from them uniformly."""
 
@@ -770,9 +773,9 @@ def decide(
     -----
     ``"shd"`` looks at skeletons of up to 16 levels of probability, spread over the distinct ones from 0.25 on,
     with 0.5 added; at the best of them also at stricter levels for colliders; and then leaves out, as long as
-    that helps, all edges that cost more as they are marked than if they were absent. The graph of the certain
-    edges alone, mostly the empty graph, is one of the candidates, and by the same probabilities it is never
-    worse than the empty graph. Hence neither is the result.
+    that helps, edges that cost more as they are marked than if they were absent: all of them, or those whose
+    absence helps by itself. The graph of the certain edges alone, mostly the empty graph, is one of the
+    candidates, and by the same probabilities it is never worse than the empty graph. Hence neither is the result.
 
     ``"fdr"`` counts an arrow as right if the edge exists and points that way. The arrows of a CPDAG cannot be
     taken back one by one, and a skeleton with long cycles has some in any case. So the target for arrows is met
@@ -840,14 +843,28 @@ class _Choice:
         return self._without_burdens(best)
 
     def _without_burdens(self, best: NDArray[np.int8]) -> NDArray[np.int8]:
-        """Leave out the edges that cost more than their absence, as long as the whole gets better."""
-        while True:
-            cost_dd = _expected_cost(best > 0, self.p_dd, self.arrow_dd)
-            kept = ((best | best.T) > 0) & (cost_dd <= self.p_dd)
-            other = min(self.graphs(kept, (0.5, np.inf)), key=self.cost)
-            if self.cost(other) >= self.cost(best) - 1e-12:
-                return best
+        """Leave out edges that cost more than their absence, as long as the whole gets better."""
+        while self.cost(other := self._lighter(best)) < self.cost(best) - 1e-12:
             best = other
+        return best
+
+    def _lighter(self, graph: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Leave out all burdens; where that is no help, those that are one by one, or the best of these."""
+        adjacent = (graph | graph.T) > 0
+        excess_dd = np.triu(adjacent * (_expected_cost(graph > 0, self.p_dd, self.arrow_dd) - self.p_dd))
+        burdens = np.argsort(-excess_dd, axis=None, kind="stable")[: int((excess_dd > 0).sum())]
+        all_gone = self._without(adjacent, burdens)
+        if self.cost(all_gone) < self.cost(graph):
+            return all_gone
+        one_gone = [self._without(adjacent, burdens[k : k + 1]) for k in range(min(len(burdens), MOST_BURDENS))]
+        helps = [self.cost(other) < self.cost(graph) for other in one_gone]
+        return min((all_gone, *one_gone, self._without(adjacent, burdens[: len(helps)][helps])), key=self.cost)
+
+    def _without(self, adjacent: BoolMatrix, places: Indices) -> NDArray[np.int8]:
+        """Best graph without some edges, given by their places in the flattened matrix."""
+        kept = adjacent.copy()
+        kept.flat[places] = False
+        return min(self.graphs(kept & kept.T, (0.5, np.inf)), key=self.cost)
 
     def controlled(self, fdr: float) -> NDArray[np.int8]:
         """Most edges, then most arrows, that keep the target."""
