@@ -15,6 +15,7 @@ _HOMES = {
     "Knowledge": "graphbam.knowledge",
     "Result": "graphbam.edges",
     "TrainConfig": "graphbam.training",
+    "benchmark": "graphbam.benchmarks.runner",
     "example_path": "graphbam.examples",
     "export": "graphbam.writers",
     "fine_tune": "graphbam.training",

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from graphbam.cli._benchmark import benchmark
 from graphbam.cli._infer import infer
 from graphbam.cli._serve import serve
 from graphbam.cli._simulate import simulate
@@ -33,6 +34,7 @@ app.command()(weights)
 app.command()(serve)
 app.command()(train)
 app.command()(fine_tune)
+app.command()(benchmark)
 
 
 def main() -> None:
