@@ -92,8 +92,12 @@ def test_worker_processes_give_the_same_batches(tiny_training):
 def test_all_shapes_stay_within_the_budget(make):
     config = make()
     grid = shape_grid(config)
-    assert all(shape.n_tables * shape.n_samples * shape.n_variables <= config.cells_per_step for shape in grid)
-    assert all(1 <= shape.n_tables <= config.max_tables for shape in grid)
+    assert all(
+        shape.n_tables == config.min_tables
+        or shape.n_tables * shape.n_samples * shape.n_variables <= config.cells_per_step
+        for shape in grid
+    )
+    assert all(config.min_tables <= shape.n_tables <= config.max_tables for shape in grid)
     assert {shape.n_variables for shape in grid} == set(config.variables)
     assert {shape.n_samples for shape in grid} == set(config.samples)
     assert len(set(grid)) == len(grid) < len(config.variables) * len(config.samples)

@@ -24,16 +24,13 @@ __all__ = ["Batch", "Shape", "Stream", "Window", "allowed_shapes", "draw_shapes"
 
 
 def shape_grid(config: TrainConfig) -> list[Shape]:
-    """All shapes of a run: a staggered grid of widths × samples, each with as many tables as the cells allow.
-
-    A shape of which fewer than two tables fit is left out: its gradient is noise, and compilers treat size one apart.
-    """
+    """All shapes of a run: a staggered grid of widths × samples, each with as many tables as the cells allow."""
     grid = []
     for i, d in enumerate(config.widths):
         for j, m in enumerate(config.samples):
-            n_tables = min(config.max_tables, config.cells_per_step // (m * d), ROWS_A_CHUNK // m)
-            if (i + j) % config.stagger == 0 and n_tables >= 2:
-                grid.append(Shape(n_tables, m, d))
+            n_tables = max(config.min_tables, config.cells_per_step // (m * d))
+            if (i + j) % config.stagger == 0:
+                grid.append(Shape(min(n_tables, config.max_tables, ROWS_A_CHUNK // m), m, d))
     return grid
 
 
@@ -134,20 +131,23 @@ class Stream:
 
     def _from_thread(self, first: int) -> Iterator[Window]:
         consumer = torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
+        side = None if consumer is None else torch.cuda.Stream(self.device)  # one for all: the 32nd new one would be
+        assert side is None or side != consumer  # the consumer's again, and it may be capturing a graph
         with ThreadPoolExecutor(1, thread_name_prefix="simulation") as pool:
-            pending = pool.submit(self._simulate, first, consumer)
+            pending = pool.submit(self._simulate, first, consumer, side)
             for index in itertools.count(first + 1):
                 window, ready = pending.result()
-                pending = pool.submit(self._simulate, index, consumer)
+                pending = pool.submit(self._simulate, index, consumer, side)
                 if consumer is not None and ready is not None:
                     consumer.wait_event(ready)
                 yield window
 
-    def _simulate(self, index: int, consumer: torch.cuda.Stream | None) -> tuple[Window, torch.cuda.Event | None]:
-        """A window, and on a GPU the event after which it is ready: it is made on a CUDA stream of its own."""
-        if consumer is None:
+    def _simulate(
+        self, index: int, consumer: torch.cuda.Stream | None, side: torch.cuda.Stream | None
+    ) -> tuple[Window, torch.cuda.Event | None]:
+        """A window, and on a GPU the event after which it is ready: it is made on the CUDA stream `side`."""
+        if consumer is None or side is None:
             return simulate_window(self.config, index, self.device, self.rank), None
-        side = torch.cuda.Stream(self.device)
         with torch.cuda.device(self.device), torch.cuda.stream(side):
             window = simulate_window(self.config, index, self.device, self.rank)
             ready = torch.cuda.Event()
