@@ -109,7 +109,9 @@ class TrainConfig:
     stagger: int = 3
     """Of all pairs of grid positions (i, j) those with (i + j) divisible by this are used."""
     cells_per_step: int = 240_000
-    """Cells (tables · samples · variables) of one optimiser step, on each process."""
+    """Cells (tables · samples · variables) of one optimiser step, on each process, where `min_tables` allows."""
+    min_tables: int = 4
+    """Fewest tables in one step, however large: a gradient of fewer is noise, and compilers treat one and two apart."""
     max_tables: int = 96
     """Most tables in one step."""
     size_lean: float = 0.35
@@ -137,6 +139,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name in (
             "cells_per_step",
+            "min_tables",
             "max_tables",
             "burst",
             "window",
