@@ -106,8 +106,8 @@ def test_every_method_keeps_the_contract(name, chain, capfd, monkeypatch, tmp_pa
     assert capfd.readouterr() == ("", "")
     np.testing.assert_array_equal(x_md, chain)
     again = make(name).fit(x_md, seed=3)
-    for field in ("graph_dd", "score_dd"):
-        np.testing.assert_array_equal(getattr(first, field), getattr(again, field))
+    for field in ("graph_dd", "score_dd", "moral_dd"):
+        np.testing.assert_array_equal(getattr(first, field), getattr(again, field), strict=True)
     check_answer(first, method, n_variables=5)
 
 
@@ -118,6 +118,8 @@ def check_answer(answer, method, n_variables):
     assert answer.score_dd.dtype == np.float64
     for matrix in (answer.graph_dd, answer.score_dd):
         assert not matrix.diagonal().any()
+    if answer.moral_dd is not None:
+        np.testing.assert_array_equal(answer.moral_dd, answer.moral_dd.T)
     if method.kind == "undirected":
         np.testing.assert_array_equal(answer.graph_dd, answer.graph_dd.T)
         np.testing.assert_array_equal(answer.score_dd, answer.score_dd.T)
@@ -179,8 +181,10 @@ def test_collider_is_found_whole(name):
     method = make(name)
     truth_dd = np.zeros((4, 4), np.int8)
     truth_dd[[0, 1, 2], [2, 2, 3]] = 1
-    graph_dd = method.fit(standardise(x_md), seed=0).graph_dd
-    np.testing.assert_array_equal(graph_dd, truth_dd | truth_dd.T if method.kind == "undirected" else truth_dd)
+    answer = method.fit(standardise(x_md), seed=0)
+    if method.kind != "undirected":
+        assert answer.moral_dd[0, 1] >= 1 > answer.moral_dd[[0, 1], 3].max()  # parents of 2, then no relation
+    np.testing.assert_array_equal(answer.graph_dd, truth_dd | truth_dd.T if method.kind == "undirected" else truth_dd)
 
 
 @pytest.mark.parametrize("name", ["lingam", "direct-lingam"])

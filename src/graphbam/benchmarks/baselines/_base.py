@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphbam.benchmarks.grading import grade, partial_correlations
 from graphbam.errors import GraphError
-from graphbam.graph import check_adjacency
+from graphbam.graph import check_adjacency, moral_graph
 
 Matrix = NDArray[np.float64]
 Kind = Literal["undirected", "cpdag", "dag"]
@@ -42,8 +42,12 @@ class Answer:
 
     @classmethod
     def graded(cls, graph_dd: NDArray[np.int8], x_md: Matrix) -> Answer:
-        """Answer of a method that finds a graph alone: its edges first, each part in order of |partial correlation|."""
-        return cls(graph_dd, grade(graph_dd, partial_correlations(x_md)))
+        """Answer of a method that finds a graph alone: its edges first, each part in order of |partial correlation|.
+
+        The same for its moral graph: who claims a collider claims a link between the parents.
+        """
+        strength_dd = partial_correlations(x_md)
+        return cls(graph_dd, grade(graph_dd, strength_dd), grade(moral_graph(graph_dd), strength_dd))
 
     def __post_init__(self) -> None:
         graph_dd = check_adjacency(self.graph_dd).astype(np.int8)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
 from graphbam.benchmarks.baselines._isolation import isolated
-from graphbam.benchmarks.grading import keep_acyclic
+from graphbam.benchmarks.grading import grade, keep_acyclic
+from graphbam.graph import moral_graph
 
 
 class Sam(Baseline):
@@ -29,4 +31,5 @@ class Sam(Baseline):
             frame = pd.DataFrame(x_md)
             found = SAM(nruns=1, njobs=1, gpus=0, verbose=False, **epochs).predict(frame)
         weight_dd = nx.to_numpy_array(found, nodelist=list(frame.columns))
-        return Answer(keep_acyclic(weight_dd, self.threshold), weight_dd)
+        graph_dd = keep_acyclic(weight_dd, self.threshold)
+        return Answer(graph_dd, weight_dd, grade(moral_graph(graph_dd), np.maximum(weight_dd, weight_dd.T)))
