@@ -83,7 +83,7 @@ def test_damage_inside_is_named_by_line(tmp_path, line):
         journal.append(row())
     path = tmp_path / "journal.jsonl"
     path.write_bytes(path.read_bytes() + line + b"\n" + path.read_bytes())
-    with pytest.raises(ConfigError, match="line 2 of .* is damaged"), open_journal(tmp_path):
+    with pytest.raises(ConfigError, match=r"line 2 of .* is damaged"), open_journal(tmp_path):
         pass
 
 
@@ -98,9 +98,8 @@ def test_two_runs_cannot_write_to_one_folder_and_the_dead_do_not_hold_it(tmp_pat
         "import os, sys; from pathlib import Path; from graphbam.benchmarks.store import open_journal\n"
         "with open_journal(Path(sys.argv[1])): os.kill(os.getpid(), 9)"
     )
-    with open_journal(tmp_path):
-        with pytest.raises(ConfigError, match="another run is writing"), open_journal(tmp_path):
-            pass
+    with open_journal(tmp_path), pytest.raises(ConfigError, match="another run is writing"), open_journal(tmp_path):
+        pass
     assert subprocess.run([sys.executable, "-c", code, tmp_path], check=False).returncode == -9
     with open_journal(tmp_path):
         pass
@@ -116,7 +115,7 @@ def test_a_folder_that_cannot_be_is_named(tmp_path):
 
 
 def test_results_are_typed_sorted_and_the_same_in_both_files(tmp_path):
-    shapes = {"d": {"n_variables": 5, "n_samples": 40}}["d"]
+    shapes = {"n_variables": 5, "n_samples": 40}
     rows = [
         row("b-d10-m20", n_variables=10, n_samples=20, skeleton_shd=3, seed=4_000_000_000, skeleton_ap=1 / 3),
         row("a-d10-m20", n_variables=10, n_samples=20, status="error", reason="no, never"),

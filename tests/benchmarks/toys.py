@@ -35,14 +35,14 @@ class Noise(Correlation):
 
 
 class Slow(Correlation):
-    """Takes a quarter of a second, and leaves a line where TOY_DIARY says."""
+    """Takes a quarter of a second, and leaves its seed and the process it works for where TOY_DIARY says."""
 
     name, title = "toy-slow", "Slow"
 
     def fit(self, x_md, *, seed):
         if x_md.shape[1] > TINY:
             with open(os.environ.get("TOY_DIARY", os.devnull), "a") as diary:
-                diary.write(f"{seed}\n")
+                diary.write(f"{seed} {os.getppid()}\n")
             time.sleep(0.25)
         return super().fit(x_md, seed=seed)
 
@@ -149,3 +149,25 @@ class Threads(Correlation):
 
     def fit(self, x_md, *, seed):
         raise RuntimeError(f"{os.environ['OMP_NUM_THREADS']} {os.environ['OPENBLAS_NUM_THREADS']}")
+
+
+class Peaky(Correlation):
+    """Takes 160 MiB for a moment from twenty variables on."""
+
+    name, title = "toy-peaky", "Peaky"
+
+    def fit(self, x_md, *, seed):
+        if x_md.shape[1] >= 20:
+            np.ones(20 * 2**20)
+        return super().fit(x_md, seed=seed)
+
+
+class Sluggish(Correlation):
+    """Takes its time for tiny tables."""
+
+    name, title = "toy-sluggish", "Sluggish"
+
+    def fit(self, x_md, *, seed):
+        if x_md.shape[1] <= TINY:
+            time.sleep(60)
+        return super().fit(x_md, seed=seed)

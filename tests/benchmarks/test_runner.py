@@ -1,0 +1,263 @@
+"""The benchmark from end to end with toy methods: every kind of ending, resuming, and nothing lost or doubled."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphbam as gb
+from graphbam.benchmarks import runner
+from graphbam.benchmarks.cases import resolve_cases
+from graphbam.benchmarks.store import COLUMNS
+from graphbam.benchmarks.tables import draw_problem
+from graphbam.benchmarks.tasks import fit_seed
+from graphbam.errors import ConfigError
+
+pytestmark = pytest.mark.xdist_group("benchmark runner")  # its long run is done once
+
+TIMES = ["seconds", "peak_mib"]
+QUICK = {"time_limit": 20.0, "memory_limit": 2048.0}
+
+
+def same(first, second):
+    pd.testing.assert_frame_equal(first.drop(columns=TIMES), second.drop(columns=TIMES))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("run")
+
+
+@pytest.fixture(scope="module")
+def results(folder):
+    """One run of toys that end in every way there is."""
+    toys = [f"toys:{name}" for name in ("Correlation", "Noise", "Sleeper", "Glutton", "Raiser", "Decliner", "Liar")]
+    reports = []
+    run = {"out": folder, "trials": 1, "time_limit": 3.0, "memory_limit": 150.0, "report": reports.append}
+    gb.benchmark(["toys:Sleeper"], ["linear-d6-m30", "linear-d12-m30", "linear-d14-m40"], **run)
+    frame = gb.benchmark(toys, ["linear-d6-m30"], **run)
+    frame.attrs["reports"] = reports
+    return frame
+
+
+def pick(results, method, case="linear-d6-m30"):
+    (row,) = results[(results["method"] == f"toy-{method}") & (results["case"] == case)].to_dict("records")
+    return row
+
+
+def test_every_fit_has_one_row_with_every_column(results, folder):
+    assert len(results) == 9
+    assert list(results.columns) == list(COLUMNS)
+    assert not results.duplicated(["case", "trial", "method"]).any()
+    pd.testing.assert_frame_equal(pd.read_parquet(folder / "results.parquet"), results)
+
+
+def test_an_answer_is_scored_against_the_truth(results):
+    row = pick(results, "correlation")
+    (case,) = resolve_cases(["linear-d6-m30"])
+    problem = draw_problem(case, 0)
+    assert (row["status"], row["kind"], row["source"], row["mechanism"]) == ("ok", "dag", "simulated", "linear")
+    assert (row["n_variables"], row["n_samples"], row["n_edges"]) == (6, 30, problem.adjacency.sum())
+    assert row["n_found"] == (np.abs(np.corrcoef(problem.x_md.T)) > 0.3).sum() // 2 - 3
+    assert 0 < row["skeleton_ap"] <= 1
+    assert row["shd"] >= row["skeleton_shd"]
+    assert row["fingerprint"] == problem.fingerprint()
+    assert (row["package_version"], row["graphbam_version"]) == (gb.__version__, gb.__version__)
+
+
+def test_undirected_methods_get_no_scores_for_directions(results):
+    row = pick(results, "noise")
+    assert pd.isna([row[name] for name in ("cpdag_ap", "shd", "empty_shd", "arrow_precision")]).all()
+    assert row["moral_ap"] > 0
+
+
+def test_methods_get_a_seed_of_the_case_and_the_trial(results):
+    row = pick(results, "noise")
+    (case,) = resolve_cases(["linear-d6-m30"])
+    assert row["seed"] == fit_seed(case, 0)
+    upper_dd = np.triu(np.random.default_rng(row["seed"]).random((6, 6)), 1)
+    assert row["n_found"] == (upper_dd > 0.8).sum()
+
+
+def test_a_time_out_is_a_row_and_larger_cases_are_spared(results):
+    late, spared = pick(results, "sleeper", "linear-d12-m30"), pick(results, "sleeper", "linear-d14-m40")
+    assert pick(results, "sleeper")["status"] == "ok"
+    assert (late["status"], late["reason"]) == ("timeout", "more than 3 s")
+    assert late["seconds"] >= 3
+    assert (spared["status"], spared["reason"]) == ("skipped", "timed out at d=12, M=30")
+    assert pd.isna([late["skeleton_ap"], late["n_found"], spared["seconds"]]).all()
+    assert not pd.isna([late["n_edges"], late["hardware"], spared["fingerprint"]]).any()
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "reason"),
+    [
+        ("glutton", "memory", "more than 150 MiB ("),
+        ("raiser", "error", "ValueError: no luck"),
+        ("decliner", "skipped", "30 samples of 6 variables are not to its taste"),
+        ("liar", "error", "GraphError: fit returned str; it must return an Answer"),
+    ],
+)
+def test_what_goes_wrong_is_a_row_with_its_reason(results, method, status, reason):
+    row = pick(results, method)
+    assert (row["status"], row["reason"][: len(reason)]) == (status, reason)
+    assert np.isnan(row["skeleton_ap"])
+
+
+def test_all_methods_see_the_same_tables(results):
+    assert (results.groupby(["case", "trial"])["fingerprint"].nunique() == 1).all()
+    assert results.groupby("fingerprint")["case"].nunique().max() == 1
+
+
+def test_progress_counts_to_the_end(results):
+    reports = results.attrs["reports"]
+    assert [(report.done, report.total) for report in reports[:3]] == [(1, 3), (2, 3), (3, 3)]
+    assert [(report.done, report.total) for report in reports[3:]] == [(done, 7) for done in range(2, 8)]
+    assert reports[-1].seconds_left == 0
+
+
+def test_a_finished_run_does_nothing_more(results, folder):
+    before = (folder / "journal.jsonl").read_bytes()
+    reports = []
+    same(gb.benchmark(out=folder, report=reports.append), results)
+    assert not reports
+    assert (folder / "journal.jsonl").read_bytes() == before
+
+
+# ── resuming ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_some_rows_are_done_again_when_asked(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOY_DIARY", str(tmp_path / "diary"))
+    run = {"out": tmp_path / "run", "trials": 1, "cases": ["linear-d4-m30"]}
+    gb.benchmark(["toys:Raiser", "toys:Slow"], **run)
+    reports = []
+    gb.benchmark(retry="error", out=tmp_path / "run", report=reports.append)
+    assert [report.row["method"] for report in reports] == ["toy-raiser"]
+    assert len((tmp_path / "run" / "journal.jsonl").read_text().splitlines()) == 3
+    assert len(pd.read_parquet(tmp_path / "run" / "results.parquet")) == 2
+    assert len((tmp_path / "diary").read_text().splitlines()) == 1
+
+
+def test_methods_cases_and_trials_can_be_added(tmp_path):
+    run = {"out": tmp_path, **QUICK}
+    gb.benchmark(["toys:Noise"], ["linear-d4-m30"], trials=1, **run)
+    reports = []
+    frame = gb.benchmark(["toys:Noise", "toys:Correlation"], ["linear-d4-m30"], trials=2, report=reports.append, **run)
+    assert (len(reports), len(frame)) == (3, 4)
+    assert (frame.groupby("trial")["fingerprint"].nunique() == 1).all()
+
+
+def run_in_shell(*words, diary):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TOY_DIARY": str(diary)}
+    command = [sys.executable, "-m", "graphbam.cli", "benchmark", *map(str, words)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_lines(path, n_lines, process):
+    end = time.monotonic() + 60
+    while not path.exists() or path.read_bytes().count(b"\n") < n_lines:
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_killed_in_the_middle_it_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
+    """Kill -9, tear the last line as well, go on with nothing but the folder: the results of an undisturbed run."""
+    asked = ["--methods", "toys:Slow,toys:Noise", "--cases", "linear-d4-m30,sine-d5-m20", "--trials", 3]
+    killed = run_in_shell(*asked, "-o", tmp_path / "a", "--jobs", 2, diary=tmp_path / "diary")
+    journal = tmp_path / "a" / "journal.jsonl"
+    wait_for_lines(journal, 3, killed)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    n_before = journal.read_bytes().count(b"\n")
+    journal.write_bytes(journal.read_bytes() + b'{"case": "linear-d4-m30", "tri')
+    assert n_before < 12
+    monkeypatch.setenv("TOY_DIARY", str(tmp_path / "diary"))
+    resumed = gb.benchmark(out=tmp_path / "a")
+    monkeypatch.delenv("TOY_DIARY")
+    same(
+        resumed,
+        gb.benchmark(["toys:Slow", "toys:Noise"], ["linear-d4-m30", "sine-d5-m20"], out=tmp_path / "b", trials=3),
+    )
+    keys = [(row["case"], row["trial"], row["method"]) for row in map(json.loads, journal.read_text().splitlines())]
+    assert len(keys) == len(set(keys)) == 12
+    seeds = [line.split()[0] for line in (tmp_path / "diary").read_text().splitlines()]
+    assert len(set(seeds)) == 6
+    assert 6 <= len(seeds) <= 8  # at most the two fits that were under way are repeated
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
+    asked = ["--methods", "toys:Noise,toys:Sleeper", "--cases", "linear-d10-m30", "--trials", 2]
+    process = run_in_shell(*asked, "-o", tmp_path / "a", diary=tmp_path / "diary")
+    wait_for_lines(tmp_path / "diary", 1, process)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert f"Go on with: graphbam benchmark -o {tmp_path / 'a'}" in told
+    assert "Traceback" not in told
+    assert pd.read_csv(tmp_path / "a" / "results.csv")["status"].tolist() == ["ok", "ok"]
+
+
+# ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"methods": ["nobody"]}, "no method is called 'nobody'"),
+        ({"methods": []}, "no method is asked for"),
+        ({"cases": ["nothing"]}, "no case is called 'nothing'"),
+        ({"cases": None}, "no case is asked for"),
+        ({"trials": 0}, "trials=0"),
+        ({"jobs": 0}, "jobs=0"),
+        ({"engine": "spark"}, "engine='spark' is unknown"),
+        ({"scheduler": "tcp://x:1"}, "add engine dask"),
+        ({"retry": "ok"}, "retry='ok' is no status"),
+    ],
+)
+def test_mistakes_are_refused_before_anything_is_written(tmp_path, change, message):
+    asked = {"methods": ["toys:Noise"], "cases": ["linear-d4-m30"], "out": tmp_path / "run"} | change
+    with pytest.raises(ConfigError, match=message):
+        gb.benchmark(**asked)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_made_under_other_rules_is_refused(results, folder):
+    with pytest.raises(ConfigError, match=r"time_limit=3\.0, now 9\.0"):
+        gb.benchmark(out=folder, time_limit=9.0)
+
+
+def test_a_table_that_has_changed_is_refused(tmp_path):
+    table = tmp_path / "mine" / "a"
+    table.mkdir(parents=True)
+    (table / "graph.csv").write_text("source,target\nx,y\n")
+    (table / "data.csv").write_text("x,y\n1,2\n3,5\n2,2\n")
+    frame = gb.benchmark(["toys:Noise"], [str(tmp_path / "mine")], out=tmp_path / "run")
+    assert frame[["case", "source", "family", "trial"]].values.tolist() == [["mine/a", "folder", "mine", 0]]
+    (table / "data.csv").write_text("x,y\n1,2\n3,5\n2,9\n")
+    with pytest.raises(ConfigError, match="the table of mine/a, trial 0, is not the one"):
+        gb.benchmark(["toys:Correlation"], out=tmp_path / "run")
+    assert len(gb.benchmark(["toys:Noise"], out=tmp_path / "run")) == 1  # nothing left to do
+
+
+def test_a_missing_package_is_named(tmp_path, monkeypatch):
+    find = runner.importlib.util.find_spec
+    monkeypatch.setattr(runner.importlib.util, "find_spec", lambda name: None if name == "joblib" else find(name))
+    with pytest.raises(ConfigError, match="needs joblib, which is not installed"):
+        gb.benchmark(["toys:Noise"], ["linear-d4-m30"], out=tmp_path / "run")
+
+
+def test_an_error_of_our_own_stops_the_run_and_keeps_the_rows(tmp_path):
+    def fail(progress):
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        gb.benchmark(["toys:Noise"], ["linear-d4-m30"], out=tmp_path, trials=3, report=fail)
+    assert len(pd.read_csv(tmp_path / "results.csv")) == 1
