@@ -6,14 +6,12 @@ import os
 import random
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from graphbam.benchmarks import baselines
 from graphbam.benchmarks.baselines import BASELINES, list_baselines, load_baseline
 from graphbam.benchmarks.baselines._base import Answer
 from graphbam.benchmarks.baselines._isolation import isolated
@@ -21,11 +19,6 @@ from graphbam.benchmarks.baselines.glasso import Glasso
 from graphbam.benchmarks.grading import grade, keep_acyclic, partial_correlations
 from graphbam.errors import ConfigError, GraphError
 from graphbam.graph import is_dag, skeleton
-
-WRITTEN = [
-    name for name in BASELINES if (Path(baselines.__file__).parent / f"{BASELINES[name].split(':')[0]}.py").exists()
-]
-"""Methods whose file is there."""
 
 SHORT = {
     "sam": {"train_epochs": 20, "test_epochs": 5},
@@ -41,9 +34,7 @@ AWAY = {"graphbam-paper", "avici", "avici-retrained"}
 CYCLIC = {"avici", "avici-retrained"}
 """Methods that call their graph a DAG and do not promise one."""
 
-RELABELS = sorted(
-    {*WRITTEN} - AWAY - {*SHORT} - {"pc-rcit", "pc-rcot", "boss", "grasp", "lingam", "ccdr", "cam", "cam-unpruned"}
-)
+RELABELS = sorted({*BASELINES} - AWAY - {*SHORT} - {"pc-rcit", "pc-rcot", "boss", "grasp", "lingam"})
 """Methods whose answer follows the columns; the others draw numbers column by column, or break ties by place."""
 
 
@@ -94,7 +85,7 @@ def global_state():
     return state, logs, warned, numbers, dict(os.environ), sys.stdout, sys.stderr, os.getcwd(), os.listdir()
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("name", BASELINES)
 def test_every_method_keeps_the_contract(name, chain, capfd, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     method, x_md = make(name), chain.copy()
@@ -127,7 +118,7 @@ def check_answer(answer, method, n_variables):
         assert is_dag(answer.graph_dd)
 
 
-@pytest.mark.parametrize("name", sorted({*WRITTEN} - AWAY - {"sam", "zero"}))
+@pytest.mark.parametrize("name", sorted({*BASELINES} - AWAY - {"sam", "zero"}))
 def test_every_method_finds_a_strong_chain(name, chain):  # law
     """SAM is left out: 200 epochs, five seconds, are not enough for it."""
     answer = answer_of(name, chain)
@@ -219,7 +210,7 @@ def test_graphbam_reports_its_own_probabilities(chain):
 # ── the registry ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("name", BASELINES)
 def test_registry_and_classes_agree(name):
     method = load_baseline(name)
     assert method.name == name
