@@ -23,20 +23,20 @@ METHODS = {
     "pc-rcot": ("cpdag", 0.7, 0.1, 0.5, 1.5),
     "ges": ("cpdag", 0.66, 0.36, 0.03, 2.6),
     "gies": ("cpdag", 0.65, 0.36, 0.12, 3.2),
-    "fges": ("cpdag", 0.7, 0.33, 0.5, 0.5),
+    "ccdr": ("cpdag", 0.7, 0.33, 0.5, 0.5),
     "boss": ("cpdag", 0.8, 0.38, 0.01, 2.0),
     "grasp": ("cpdag", 0.79, 0.37, 0.01, 2.4),
-    "hc": ("dag", 0.6, 0.35, 0.01, 1.4),
-    "mmhc": ("dag", 0.66, 0.33, 0.01, 0.9),
+    "hill-climbing": ("dag", 0.6, 0.35, 0.01, 1.4),
+    "sortnregress": ("dag", 0.66, 0.33, 0.01, 0.9),
     "mmpc": ("undirected", 0.67, 0.33, 0.01, 0.9),
     "glasso": ("undirected", 0.69, 0.4, 0.27, 1.3),
     "partial-correlation": ("undirected", 0.71, 0.38, 0.001, 1.0),
     "direct-lingam": ("dag", 0.6, 0.3, 0.09, 2.8),
-    "ica-lingam": ("dag", 0.55, 0.3, 0.3, 0.8),
-    "notears": ("dag", 0.62, 0.3, 0.4, 1.9),
+    "lingam": ("dag", 0.55, 0.3, 0.3, 0.8),
+    "cam": ("dag", 0.62, 0.3, 0.4, 1.9),
     "notears-mlp": ("dag", 0.6, 0.1, 5.0, 2.4),
     "dagma": ("dag", 0.63, 0.3, 0.7, 1.3),
-    "golem": ("dag", 0.5, 0.3, 10.0, 0.9),
+    "cam-unpruned": ("dag", 0.5, 0.3, 10.0, 0.9),
     "sam": ("dag", 0.6, 0.1, 209.0, 1.5),
 }
 
@@ -51,18 +51,17 @@ def make_rows(**columns):
     return pd.DataFrame({name: columns.get(name, value) for name, value in dull.items()}, index=range(n))
 
 
-def simulate_results(seed=0, methods=METHODS, n_trials=5):
+def simulate_results(seed=0, methods=METHODS, n_trials=5, mechanisms=MECHANISMS, shapes=SHAPES, sweeps=SWEEPS):
     """Results as large as a real benchmark: every mechanism at every shape, sweeps over M, third-party families."""
     rng = np.random.default_rng(seed)
-    cells = [(mechanism, d, m) for d, m in SHAPES for mechanism in MECHANISMS]
-    cells = list(dict.fromkeys([*cells, *SWEEPS]))
+    cells = [(mechanism, d, m) for d, m in shapes for mechanism in mechanisms]
     tables = [
-        {"case": f"{mechanism}-d{d}-m{m}", "source": "simulated", "mechanism": mechanism, "family": "",
+        {"case": f"{mechanism}-d{d}-m{m}", "source": "simulated", "mechanism": mechanism, "family": mechanism,
          "n_variables": d, "n_samples": m, "trial": trial}
-        for (mechanism, d, m), trial in itertools.product(cells, range(n_trials))
+        for (mechanism, d, m), trial in itertools.product(dict.fromkeys([*cells, *sweeps]), range(n_trials))
     ]  # fmt: skip
     tables += [
-        {"case": f"{family}_{k}", "source": "tables", "mechanism": "", "family": family, "n_variables": d,
+        {"case": f"data/{family}_{k}", "source": "tables", "mechanism": "", "family": family, "n_variables": d,
          "n_samples": 600, "trial": 0}
         for family, n, d in FAMILIES for k in range(n)
     ]  # fmt: skip
@@ -84,8 +83,8 @@ def _answer(rng, table, methods):
         curved = table["mechanism"] in ("cosine", "square", "tree", "multiplicative")
         at_home = 0.17 * (table["mechanism"] == "linear" and method in ("boss", "grasp"))
         ap = np.clip(skill + at_home + ease - drop * curved - 0.06 * (degree - 2) + rng.normal(0, 0.03), 0.03, 0.99)
-        n_found = n_edges * (1 + (1 - ap) * (2 if method in ("ges", "gies", "golem", "hc") else 0.2))
-        shd = n_edges * (1.9 - 1.7 * ap) * (4 if method == "golem" and d == 100 else 1)
+        n_found = n_edges * (1 + (1 - ap) * (2 if method in ("ges", "gies", "cam-unpruned", "hill-climbing") else 0.2))
+        shd = n_edges * (1.9 - 1.7 * ap) * (4 if method == "cam-unpruned" and d == 100 else 1)
         row |= {"skeleton_ap": ap, "skeleton_f1": ap - 0.08, "skeleton_precision": ap, "skeleton_recall": ap - 0.1}
         row |= {"moral_ap": ap - 0.05, "moral_f1": ap - 0.1, "n_found": n_found, "skeleton_shd": round(shd * 0.7)}
         row |= {"skeleton_accuracy": 1 - shd * 0.7 / (d * (d - 1) / 2)}

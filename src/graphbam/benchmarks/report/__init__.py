@@ -10,9 +10,9 @@
     claims      what the paper's text says, checked
     sheets      tables as Markdown and HTML   findings   which tables   commands   how to make them again
     schools     titles and colours of methods
-    page        the files
+    page        everything as HTML   writing   the files
 """
 
-from graphbam.benchmarks.report.page import write_report
+from graphbam.benchmarks.report.writing import write_report
 
 __all__ = ["write_report"]

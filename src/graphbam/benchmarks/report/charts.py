@@ -65,7 +65,7 @@ STYLE: Any = {
 
 _HEAD = 0.8  # inches of title, explanation and legend
 _MOST_BESIDE = 8  # small multiples in a row
-_MOST_EMPTY = 2.6  # distances beyond this many empty graphs are cut
+_MOST_EMPTY = 2.0  # scores worse than this many empty graphs are cut
 
 
 def style() -> contextlib.AbstractContextManager[None]:
@@ -159,17 +159,19 @@ def _draw_bar(axes: Axes, grid: Grid, method: str, column: Any, place: int, colo
     """
     mean, sd, n = grid.get(method, column)
     low, limit = axes.get_xlim()
-    is_bold, is_cut, is_bar = is_ours(method), mean > limit, low == 0
+    is_bold, is_cut, is_bar = is_ours(method), not low <= mean <= limit, low == 0
     if is_bar:
         axes.barh(place, min(mean, limit), height=0.72, color=colour, alpha=1 if is_bold else 0.72, zorder=2)
-    else:
+    elif not is_cut:
         axes.plot(mean, place, "o", ms=6 if is_bold else 4.5, color=colour, zorder=4)
     if not math.isnan(sd) and not is_cut:
         axes.plot([max(low, mean - sd), min(mean + sd, limit)], [place, place], color=INK, linewidth=0.9, zorder=3)
     text: dict[str, Any] = {"fontsize": 6.5, "va": "center", "zorder": 5}
-    if is_cut:
+    if is_cut and is_bar:
         axes.text(limit, place, f"{mean:.0f} ▸ ", color=INK, ha="right", **text)
-    if not grid.is_complete(method, column):
+    elif is_cut:
+        axes.text(low, place, f" ◂ {number(mean, 2).text}", color=INK, **text)
+    elif not grid.is_complete(method, column):
         axes.text(low, place, f" {n} of {grid.sizes[column]}", color=INK, style="italic", **text)
     elif is_bold and mean - low > 0.3 * (limit - low):
         digits = min(grid.metric.digits, 3)
@@ -177,10 +179,11 @@ def _draw_bar(axes: Axes, grid: Grid, method: str, column: Any, place: int, colo
 
 
 def _bar_range(grid: Grid) -> tuple[float, float]:
-    """From where to where bars run: shares to 1, accuracies from below the lowest, distances to a few empty graphs."""
+    """From where to where bars run: shares from 0 to 1, accuracies to 1, distances from 0 to a few empty graphs."""
     means = [numbers.mean for numbers in grid.spreads.values() if numbers.n]
     if grid.metric.name == "skeleton_accuracy":
-        return max(0.0, math.floor(min(*means, *grid.floors.values()) * 20 - 0.4) / 20), 1.0
+        lowest = max(min(means), 1 - _MOST_EMPTY * (1 - min(grid.floors.values())))
+        return max(0.0, math.floor(lowest * 50 - 0.2) / 50), 1.0
     if grid.metric.is_better_high:
         return 0.0, 1.0
     ends = [numbers.mean + np.nan_to_num(numbers.sd) for numbers in grid.spreads.values() if numbers.n]

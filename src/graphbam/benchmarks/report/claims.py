@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from graphbam.benchmarks.report.rows import EMPTY, METRICS, choose_ours
+from graphbam.benchmarks.report.schools import find_title
 from graphbam.benchmarks.report.sheets import number, seconds
 from graphbam.benchmarks.report.summary import list_losses, rank_methods
 
@@ -53,7 +54,7 @@ def is_first(rows: pd.DataFrame, metric: str) -> Verdict | None:
     n_cells = rows.loc[rows["method"] == us, "cell"].nunique()
     losses = list_losses(rows, metric)
     n_first = n_cells - len(losses)
-    behind = ", ".join(f"{loss['cell']} (behind {loss['best']})" for loss in losses.to_dict("records"))
+    behind = ", ".join(f"{loss['cell']} (behind {find_title(loss['best'])})" for loss in losses.to_dict("records"))
     word = "holds" if not len(losses) else "holds in part" if n_first else "does not hold"
     return Verdict(word, f"{us} is first in {n_first} of {n_cells} cells" + (f"; not in {behind}" if behind else ""))
 
@@ -79,7 +80,7 @@ def nobody_beats_empty(rows: pd.DataFrame) -> Verdict | None:
         return Verdict("holds", f"in {means.index.get_level_values('cell').nunique()} cells no method does")
     n_cells = better.groupby("method").size().sort_values(ascending=False, kind="stable")
     total = means.index.get_level_values("cell").nunique()
-    named = ", ".join(f"{method} in {count}" for method, count in n_cells.items())
+    named = ", ".join(f"{find_title(str(method))} in {count}" for method, count in n_cells.items())
     return Verdict("does not hold", f"below the empty graph, of {total} cells: {named}")
 
 
@@ -89,7 +90,7 @@ def few_exceed_half(rows: pd.DataFrame) -> Verdict | None:
     if means.empty:
         return None
     above = (means > 0.5).groupby("method").sum()
-    named = ", ".join(f"{method} in {count}" for method, count in above[above > 0].items())
+    named = ", ".join(f"{find_title(str(method))} in {count}" for method, count in above[above > 0].items())
     total = means.index.get_level_values("cell").nunique()
     extra = [method for method in above[above > 0].index if method != "pc" and method != choose_ours([method])]
     word = "holds" if not extra else "does not hold"

@@ -48,7 +48,7 @@ def draw_strips(values: pd.DataFrame, metric: Metric, looks: Looks, title: str, 
     with style():
         figure = new_figure(NARROW, rows + 1.3, title, note, [looks[method] for method in methods])
         axes = add_axes(figure, names, 0.42, NARROW - names - 0.8, rows)
-        low = max(0.0, math.floor(10 * float(values.min(axis=None))) / 10)
+        low = max(0.0, math.floor(10 * values.min().min()) / 10)
         axes.set(xlim=(low, 1.01), ylim=(len(methods) - 0.4, -0.6))
         axes.grid(axis="x")
         for place, method in enumerate(methods):

@@ -22,10 +22,10 @@ LOSS_METRICS = ("skeleton_ap", "moral_ap", "skeleton_f1", "cpdag_ap", "shd")
 
 RULES = (
     "Every cell counts once: its tables are averaged first; ± is the standard deviation between cells. Ranks are taken "
-    "table by table, by skeleton average precision and by CPDAG SHD: 1 is best, ties share, a failed fit shares the last "
-    "places, and tables that some compared method was never given are left out. A cell is won by the best mean; who "
-    "failed on one of its tables cannot win it; ties count for all. SHD ratio: CPDAG SHD over that of the graph without "
-    "edges, so that 1 is no better than saying nothing. Seconds: median of the fits that ended. "
+    "table by table, by skeleton average precision and by CPDAG SHD: 1 is best, ties share, a failed fit shares the "
+    "last places, and tables that some compared method was never given are left out. A cell is won by the best mean; "
+    "who failed on one of its tables cannot win it; ties count for all. SHD ratio: CPDAG SHD over that of the graph "
+    "without edges, so that 1 is no better than saying nothing. Seconds: median of the fits that ended. "
     "*: the method failed on some tables, its means are over the others."
 )
 """How the summary is made."""
@@ -84,6 +84,14 @@ def _describe(rows: pd.DataFrame, by_ap: Ranking, by_shd: Ranking, looks: Looks)
     text += f", by CPDAG SHD over {by_shd.n_cells} cells ({by_shd.n_tables} tables)." if by_shd.n_cells else "."
     left_out = [f"{looks[name].title} ({reason})" for name, reason in by_ap.left_out.items()]
     return text + (f" Not ranked: {', '.join(left_out)}." if left_out else "")
+
+
+def state_facts(rows: pd.DataFrame) -> str:
+    """What the results hold, in one line."""
+    n_failed = int((~rows["is_ok"]).sum())
+    counts = [rows[name].nunique() for name in ("method", "cell", "table")]
+    facts = "{} methods · {} cells · {} tables".format(*counts)
+    return f"{facts} · {len(rows)} fits, {n_failed} without an answer"
 
 
 def headlines(rows: pd.DataFrame, looks: Looks) -> list[str]:
@@ -226,12 +234,8 @@ def run_sheet(rows: pd.DataFrame) -> Sheet:
         line = [Entry(text or DASH) for text in (str(run), str(hardware), str(version))]
         lines.append([*line, Entry(str(len(own)), len(own))])
     n_mixed = int((rows[rows["fingerprint"] != ""].groupby("table")["fingerprint"].nunique() > 1).sum())
-    about = "Where the rows come from. "
-    about += (
-        f"Careful: methods saw different numbers on {n_mixed} tables."
-        if n_mixed
-        else "All methods saw the same tables."
-    )
+    same = f"Careful: methods saw different numbers on {n_mixed} tables." if n_mixed else "All saw the same tables."
+    about = f"Where the rows come from. {same}"
     return Sheet("runs", "Runs and hardware", about, rerun(rows), ("run", "hardware", "graphbam", "rows"), lines)
 
 

@@ -280,10 +280,7 @@ def _plan_overview(rows: pd.DataFrame, looks: Looks) -> Iterator[Panel]:
 def _make_tradeoff(rows: pd.DataFrame, looks: Looks) -> Panel:
     score = rows.groupby(["method", "cell"])["skeleton_ap"].mean().groupby("method").mean()
     table = pd.DataFrame({"seconds": rows.groupby("method")["seconds"].median(), "score": score})
-    title, note = (
-        "Quality and time",
-        "mean over all cells a method answered, median seconds a table; upper left is best",
-    )
+    title, note = "Quality and time", "mean over the cells a method answered, median seconds a table; best: upper left"
     return Panel(
         key="quality-and-time", section="overview", title=title, label=title, rows=rows,
         caption="A method that failed on hard cells is flattered here: its mean is over the cells it answered.",
@@ -328,8 +325,8 @@ def _make_strips(values: pd.DataFrame, metric: Metric, rows: pd.DataFrame, looks
     words = _name(metric, f"third-party tables, mean over {len(columns)} families") | {"section": "third-party"}
     note = "pale dots: families · strong dot: their mean · whisker: ± standard deviation between families"
     caption = (
-        "Tables made by others, with accepted graphs. Tables of a family are averaged first, so that each family counts "
-        "once; n: number of families where a method has not answered all."
+        "Tables made by others, with accepted graphs. Tables of a family are averaged first, so that each family "
+        "counts once; n: number of families, where a method has not answered all."
     )
     return Panel(
         **words, key=_key(metric, "families"), caption=caption, rows=rows,
