@@ -1,12 +1,18 @@
-"""Weights that answer at once: partial correlations dressed up as three classes."""
+"""Weights that answer at once: correlations dressed up as classes of pairs and as common children; toy networks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+
+import graphbam as gb
+from graphbam.collider import ColliderNet, ColliderNetConfig
+from graphbam.graph import edge_classes, v_structures
+from graphbam.weights import save_weights
 
 
 @dataclass
@@ -37,3 +43,52 @@ class Spy(PartialCorrelation):
     def probabilities(self, x_bmd: Tensor) -> Tensor:
         self.shapes.append(tuple(x_bmd.shape))
         return super().probabilities(x_bmd)
+
+
+@dataclass
+class Contrast:
+    """Stand-in for loaded collider weights: two variables that depend more given a third than without it have a child.
+
+    Equivariant like the network, and right on linear data; it remembers tables, questions and answers.
+    """
+
+    name: str = "contrast"
+    header: dict[str, Any] = field(default_factory=dict)
+    shapes: list[tuple[int, ...]] = field(default_factory=list)
+    asked: list[Any] = field(default_factory=list)
+    answers: list[float] = field(default_factory=list)
+
+    def answer(self, x_md, asked, strength_dd=None):
+        r_dd = np.corrcoef(np.asarray(x_md, dtype=float).T)
+        said = [self._judge(r_dd[q.a, q.b], r_dd[q.a, q.candidates], r_dd[q.b, q.candidates]) for q in asked]
+        self.shapes.append(x_md.shape)
+        self.asked += [(q.a, q.b, *q.candidates.tolist(), *q.neighbours.tolist()) for q in asked]
+        self.answers += np.concatenate(said).tolist() if said else []
+        return said
+
+    @staticmethod
+    def _judge(ab, ac, bc):
+        given = (ab - ac * bc) / np.sqrt((1 - ac**2) * (1 - bc**2))
+        return 0.5 + 0.49 * np.tanh(8 * (np.abs(given) - np.abs(ab)))
+
+
+def save_toy_colliders(path, seed=0):
+    """Write a collider network of toy size with random weights, each of which matters."""
+    network = ColliderNet(ColliderNetConfig(
+        channels=6, heads=2, attribute_layers=1, sample_layers=1, dense_layers=1, dense_hidden=7, spd_channels=4,
+        spd_heads=2, bilinear_layers=1, pair_layers=1, pair_channels=5, product_channels=2,
+    ))  # fmt: skip
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.copy_((0.6 if parameter.ndim > 1 else 0.2) * torch.randn(parameter.shape, generator=generator))
+    save_weights(path, network, {})
+    return path
+
+
+def tell_truth(n_variables):
+    """What networks that are nearly sure would say of a random graph, and its CPDAG."""
+    dag, _ = gb.simulate(n_variables=n_variables, n_samples=2, degree=2, seed=n_variables)
+    p = np.array([[0.96, 0.02, 0.02], [0.06, 0.92, 0.02], [0.1, 0.1, 0.8]])[edge_classes(dag.adjacency)]
+    claims = [(*triple, 0.7 + 0.02 * (k % 10)) for k, triple in enumerate(v_structures(dag.adjacency))]
+    return gb.Result(dag.names, p, colliders=claims), dag.to_cpdag()

@@ -13,6 +13,7 @@ from graphbam import cli, figures
 from graphbam.cli import _simulate
 from graphbam.edges import Result
 from graphbam.simulation import GRAPHS, MECHANISMS, NOISES
+from standins import save_toy_colliders
 
 
 def run(capsys, monkeypatch, *arguments):
@@ -111,11 +112,16 @@ FILES = {"edges.csv", "graph.json", "graph.graphml", "graph.dot", "report.html",
 def infer(tmp_path, capsys, monkeypatch):
     """Run `graphbam infer` with toy weights; returns exit code, output, errors and the folder of results."""
 
-    def make(source, *options, out="out"):
-        arguments = ("infer", source, "-o", tmp_path / out, "--weights", TINY, "--device", "cpu", *options)
+    def make(source, *options, out="out", directions=("--no-cpdag",)):
+        arguments = ("infer", source, "-o", tmp_path / out, "--weights", TINY, "--device", "cpu", *directions, *options)
         return *run(capsys, monkeypatch, *arguments), tmp_path / out
 
     return make
+
+
+@pytest.fixture(scope="module")
+def toy_colliders(tmp_path_factory):
+    return save_toy_colliders(tmp_path_factory.mktemp("weights") / "toy.safetensors")
 
 
 @pytest.fixture
@@ -140,7 +146,7 @@ def test_infer_writes_everything_and_says_so(infer, table):
 def test_infer_agrees_with_python(infer, table):
     _, _, _, out = infer(table, "--seed", 3)
     stored = Result.from_dict(json.loads((out / "graph.json").read_text(encoding="utf-8")))
-    ours = gb.infer(table, weights=TINY, device="cpu", seed=3)
+    ours = gb.infer(table, weights=TINY, device="cpu", seed=3, colliders=None)
     np.testing.assert_allclose(stored.probabilities, ours.probabilities, atol=1e-6)
     assert stored.provenance == ours.provenance
 
@@ -152,7 +158,9 @@ def test_every_option_reaches_the_answer(infer, table, tmp_path):
                           "--missing", "impute", "--encode", "--fdr", 0.3)  # fmt: skip
     told = json.loads(text)
     assert told["n_variables"] == 3
-    assert told["links"][0] == {"a": "a", "b": "b [bold]x", "none": 0, "skeleton": 1, "moral": 0, "stability": 1}
+    first = {"a": "a", "edge": "--", "b": "b [bold]x", "none": 0, "skeleton": 1, "moral": 0, "stability": 1}
+    assert told["links"][0] == first
+    assert told["n_arrows"] is told["expected_distance"] is None
     assert {"a", "c"} not in [{link["a"], link["b"]} for link in told["links"]]
     assert any("averaged" in change for change in told["changes"])
     assert any("left out as asked: 'd'" in change for change in told["changes"])
@@ -186,6 +194,11 @@ def test_without_matplotlib_the_picture_is_missed_aloud(infer, table, monkeypatc
         (["--large", "all"], "error: large='all' is not known"),
         (["--threshold", "2"], "error: threshold=2.0 is not a probability"),
         (["--fdr", "0"], "error: fdr=0.0 is not a share"),
+        (["--objective", "best"], "error: objective='best' is unknown"),
+        (["--objective", "shd", "--fdr", "0.1"], "error: objective='shd' does not take fdr"),
+        (["--threshold", "0.5", "--fdr", "0.1"], "error: threshold and fdr were both given"),
+        (["--cpdag", "--colliders", "nope"], "error: no weights named 'nope'"),
+        (["--cpdag", "--colliders", str(TINY)], "error: weights"),
         (["--drop", "z"], "error: drop names the column 'z'"),
         (["--forbid", "a"], "error: 'a' is not an edge"),
         (["--require", "a -> z"], "error: knowledge names 'z'"),
@@ -252,6 +265,35 @@ def test_an_example_is_found_by_name_unless_a_file_has_it(infer, table, tmp_path
     monkeypatch.chdir(tmp_path)
     Path("sachs").write_bytes(table.read_bytes())
     assert json.loads(infer("sachs", "--json")[1])["n_variables"] == 4
+
+
+@pytest.mark.parametrize("cut", [[], ["--fdr", 0.2], ["--threshold", 0.2], ["--objective", "fdr"]])
+def test_directions_are_written_and_told(infer, table, toy_colliders, cut):
+    known = ("--require", "a -> c", "--require", "d -> c")  # toy weights find little by themselves
+    code, text, error, out = infer(table, *known, *cut, directions=("--colliders", toy_colliders))
+    assert (code, error) == (0, "")
+    assert {path.name for path in out.iterdir()} == FILES | {"arrows.csv"}
+    stored = Result.from_dict(json.loads((out / "graph.json").read_text(encoding="utf-8")))
+    words = dict(zip(cut[::2], cut[1::2], strict=True))
+    graph = stored.cpdag(words.get("--objective"), threshold=words.get("--threshold"), fdr=words.get("--fdr"))
+    rows = pd.read_csv(out / "arrows.csv")
+    assert {(r.a, r.b) for r in rows[rows["edge"] == "->"].itertuples()} == set(graph.directed_edges())
+    assert {("a", "c"), ("d", "c")} <= set(graph.directed_edges())
+    assert "a → c" in text
+    assert "this way 1.00" in text
+    assert f"expected distance to the true graph {graph.expected_shd():.1f}" in text
+    told = json.loads(infer(table, "--json", *known, *cut, directions=("--cpdag", "--colliders", toy_colliders))[1])
+    assert told["n_arrows"] == len(graph.directed_edges())
+    assert told["expected_distance"] == pytest.approx(graph.expected_shd(), abs=1e-3)
+    assert {(link["a"], link["b"]) for link in told["links"] if link["edge"] == "->"} == set(graph.directed_edges())
+
+
+def test_directions_that_cannot_be_found_are_missed_aloud(infer, table, monkeypatch):
+    monkeypatch.setattr("graphbam.estimator.list_weights", lambda: ["edges"])
+    code, _, error, out = infer(table, directions=())
+    assert code == 0
+    assert error.startswith("note: no directions, since no collider weights come with this copy")
+    assert {path.name for path in out.iterdir()} == FILES
 
 
 # ── weights ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,16 +1,20 @@
-"""Results: thresholds, false-discovery targets, ranking, suspected children, round trips."""
+"""Results: thresholds, false-discovery targets, ranking, suspected children, directions, round trips."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pickle
 
 import numpy as np
 import pytest
+from pandas.testing import assert_frame_equal
 
 from graphbam.edges import Failure, OrientationMissingError, Result, choose_pairs, suspect_children
 from graphbam.errors import ConfigError, GraphbamError, GraphError
+from graphbam.graph import is_cpdag
 from graphbam.knowledge import Knowledge
+from graphbam.orientation import expected_shd
 
 D = 6
 NAMES = tuple("abcdef")
@@ -107,10 +111,164 @@ def test_two_variables_have_no_common_child():
     assert Result(("a", "b"), p).table()["via"].tolist() == [""]
 
 
-def test_directions_are_refused_for_now(result):
-    with pytest.raises(OrientationMissingError, match="orientation network is not part of this version"):
-        result.cpdag()
+# ── directions ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(params=range(4))
+def directed(request):
+    """A result with random collider claims: likely ones, unlikely ones, and some that contradict each other."""
+    rng = np.random.default_rng([7, request.param])
+    p = rng.dirichlet([1, 1, 0.5], size=(D, D))
+    claims = [(*rng.choice(D, 3, replace=False), rng.beta(0.5, 0.5)) for _ in range(20)]
+    return Result(NAMES, p, colliders=claims)
+
+
+CUTS = [{}, {"objective": "fdr"}, {"fdr": 0.3}, {"objective": "threshold"}, {"threshold": 0.3}]
+
+
+@pytest.mark.parametrize("ask", [
+    Result.cpdag, Result.arrows, Result.to_dag, lambda r: r.arrow_probabilities, lambda r: r.sample_dags(3),
+])  # fmt: skip
+def test_without_colliders_directions_are_refused_in_one_sentence(result, ask):
+    with pytest.raises(OrientationMissingError, match=r"was not asked\. Infer again with colliders="):
+        ask(result)
     assert issubclass(OrientationMissingError, GraphbamError)
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_whatever_the_networks_say_it_is_a_cpdag(directed, cut):
+    assert is_cpdag(directed.cpdag(**cut).adjacency)
+
+
+def test_each_objective_does_what_it_says(directed):
+    p = directed.probabilities
+    nearest = directed.cpdag("shd")
+    assert nearest == directed.cpdag() == directed.graph()
+    assert nearest.expected_shd() <= directed.cpdag("threshold").expected_shd() + 1e-9
+    assert nearest.expected_shd() == pytest.approx(
+        expected_shd(nearest.adjacency, p, directed.arrow_probabilities), abs=1e-9
+    )
+    assert directed.cpdag("threshold").skeleton() == directed.skeleton(0.5)
+    assert directed.cpdag(threshold=0.3).skeleton() == directed.graph(0.3).skeleton() == directed.skeleton(0.3)
+    assert directed.cpdag("fdr") == directed.cpdag(fdr=0.1)
+
+
+@pytest.mark.parametrize(("cut", "says"), [
+    ({"objective": "shd", "fdr": 0.2}, "objective='shd' does not take fdr"),
+    ({"objective": "fdr", "threshold": 0.2}, "objective='fdr' does not take threshold"),
+    ({"fdr": 0.1, "threshold": 0.5}, "both given"),
+    ({"objective": "best"}, "objective='best' is unknown"),
+    ({"threshold": 1.5}, "threshold=1.5"),
+    ({"fdr": 0.0}, "fdr=0.0"),
+])  # fmt: skip
+def test_objectives_that_make_no_sense_are_refused(directed, cut, says):
+    with pytest.raises(ConfigError, match=says):
+        directed.cpdag(**cut)
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_arrows_are_listed_with_probabilities_that_fit_together(directed, cut):
+    graph, table = directed.cpdag(**cut), directed.arrows(**cut)
+    assert {(r.a, r.b) for r in table.itertuples() if r.edge == "->"} == set(graph.directed_edges())
+    assert {(r.a, r.b) for r in table.itertuples() if r.edge == "--"} == set(graph.undirected_edges())
+    assert len(table) == np.triu(graph.skeleton().adjacency).sum()
+    place = {name: k for k, name in enumerate(NAMES)}
+    for row in table.itertuples():
+        i, j = place[row.a], place[row.b]
+        assert row.skeleton == directed.probabilities[i, j, 1]
+        assert (row.forward, row.backward) == (graph.arrow_probability_dd[i, j], graph.arrow_probability_dd[j, i])
+        assert row.forward + row.backward <= 1 + 1e-12
+        right = row.forward if row.edge == "->" else 1 - row.forward - row.backward
+        assert row.probability == pytest.approx(row.skeleton * right)
+    arrows, links = table[table["edge"] == "->"], table[table["edge"] == "--"]
+    assert list(table.index[: len(arrows)]) == list(arrows.index)
+    assert arrows["probability"].is_monotonic_decreasing
+    assert links["skeleton"].is_monotonic_decreasing
+
+
+def test_the_table_of_pairs_tells_directions_too(directed):
+    table, place = directed.table(), {name: k for k, name in enumerate(NAMES)}
+    for row in table.itertuples():
+        assert row.forward == directed.arrow_probabilities[place[row.a], place[row.b]]
+        assert row.backward == directed.arrow_probabilities[place[row.b], place[row.a]]
+
+
+@pytest.mark.parametrize("copy", [
+    lambda r: pickle.loads(pickle.dumps(r)),
+    lambda r: Result.from_dict(json.loads(json.dumps(r.to_dict()))),
+    dataclasses.replace,
+], ids=["pickle", "json", "replace"])  # fmt: skip
+def test_directions_need_no_network_any_more(directed, copy):
+    before = directed.arrows()
+    again = copy(directed)
+    assert again.colliders.tolist() == directed.colliders.tolist()
+    assert_frame_equal(again.arrows(), before)
+    graph = pickle.loads(pickle.dumps(directed.cpdag()))
+    assert graph == directed.cpdag()
+    assert_frame_equal(graph.table(), before)
+
+
+def test_a_pickle_holds_no_old_decisions(directed):
+    size = len(pickle.dumps(directed))
+    for cut in CUTS:
+        directed.cpdag(**cut)
+    assert directed.arrow_probabilities is directed.arrow_probabilities  # remembered
+    assert len(pickle.dumps(directed)) == size
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sampled_dags_belong_to_the_class(directed, seed):
+    cpdag = directed.cpdag()
+    dags = directed.sample_dags(20, seed)
+    assert dags == directed.sample_dags(20, seed) == cpdag.sample_dags(20, seed)
+    for dag in [*dags, directed.to_dag(), cpdag.to_dag()]:
+        assert dag.is_dag()
+        assert dag.to_cpdag() == cpdag
+
+
+@pytest.mark.parametrize("known", [
+    {"required": ["a -> b", "c -> b"]},
+    {"tiers": [["f", "e"], ["d"], ["a", "b", "c"]]},
+    {"forbidden": ["a -> b", "b -> c", "c -> d", "d -- e"]},
+    {"tiers": [["a", "b"], ["c", "d"]], "within_tiers": False, "required": ["a -- c"]},
+])  # fmt: skip
+@pytest.mark.parametrize("cut", CUTS)
+def test_knowledge_holds_in_the_graph(directed, known, cut):
+    knowledge = Knowledge(**known)
+    p = knowledge.apply(NAMES, directed.probabilities)
+    graph = Result(NAMES, p, knowledge=knowledge, colliders=directed.colliders).cpdag(**cut)
+    adjacent = {frozenset(pair) for pair in graph.skeleton().undirected_edges()}
+    assert {edge.pair for edge in knowledge.required} <= adjacent
+    for a, b in graph.directed_edges():
+        assert not knowledge.forbids(a, b)
+    for a, b in graph.undirected_edges():
+        assert not knowledge.forbids(a, b)
+        assert not knowledge.forbids(b, a)
+    assert set(knowledge.arrows()) <= set(graph.directed_edges())
+    assert graph.to_dag().is_dag()
+    place = {name: k for k, name in enumerate(NAMES)}
+    for a, b in knowledge.arrows():
+        assert graph.arrow_probability_dd[place[a], place[b]] == 1.0
+
+
+def test_oriented_graphs_go_to_networkx_with_probabilities(directed):
+    graph = directed.cpdag(threshold=0.3)
+    theirs = graph.to_networkx()
+    assert set(theirs.edges) == {*graph.directed_edges(), *graph.undirected_edges()} | {
+        (b, a) for a, b in graph.undirected_edges()
+    }
+    for a, b, data in theirs.edges(data=True):
+        i, j = NAMES.index(a), NAMES.index(b)
+        assert data == {"skeleton": directed.probabilities[i, j, 1], "arrow": graph.arrow_probability_dd[i, j]}
+
+
+def test_the_summary_points_the_right_way():
+    p = np.tile([0.97, 0.03, 0.0], (4, 4, 1))
+    for i, j in [(0, 3), (1, 3)]:
+        p[i, j] = p[j, i] = [0.05, 0.95, 0.0]
+    text = Result(tuple("abcd"), p, colliders=[(0, 3, 1, 0.8)]).summary()
+    assert "2 direct links, 2 with a direction, and 0 moral with the smallest expected distance" in text
+    assert "0.95  a → d  (this way 0.80)" in text
 
 
 def test_summary_tells_what_was_done(result):

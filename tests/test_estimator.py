@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,13 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import graphbam as gb
 from graphbam.device import choose_device
-from graphbam.edges import Failure, Result
-from graphbam.errors import ConfigError, GraphbamError, KnowledgeError
+from graphbam.edges import Failure, OrientationMissingError, Result
+from graphbam.errors import ConfigError, GraphbamError, KnowledgeError, WeightsError
 from graphbam.estimator import count_operations, draw_resamples, estimate_seconds, measure_speed
+from graphbam.graph import is_cpdag
 from graphbam.network import EdgeNet, EdgeNetConfig
-from graphbam.weights import load_weights, save_weights
-from standins import PartialCorrelation, Spy
+from graphbam.weights import load_colliders, load_weights, save_weights
+from standins import Contrast, PartialCorrelation, Spy, save_toy_colliders
 
 TINY = EdgeNetConfig(
     channels=8, heads=2, attribute_layers=1, sample_layers=1, dense_layers=1, dense_hidden=8, spd_channels=4,
@@ -42,6 +44,13 @@ def tiny_path(tmp_path_factory):
 @pytest.fixture(params=["stand-in", "network"])
 def weights(request, tiny_path):
     return PartialCorrelation() if request.param == "stand-in" else load_weights(tiny_path)
+
+
+@pytest.fixture(autouse=True)
+def no_shipped_colliders(request, monkeypatch):
+    """Directions are found where a test asks for them; the rest holds with and without weights for them."""
+    if "shipped" not in request.fixturenames:
+        monkeypatch.setattr("graphbam.estimator.list_weights", lambda: ["edges"])
 
 
 @pytest.fixture
@@ -306,6 +315,180 @@ def test_devices():
         assert choose_device("auto") == torch.device("cpu")
         with pytest.raises(ConfigError, match="device='cuda:1'"):
             choose_device("cuda:1")
+
+
+# ── directions ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def toy_colliders(tmp_path_factory):
+    return save_toy_colliders(tmp_path_factory.mktemp("weights") / "toy.safetensors")
+
+
+@pytest.fixture(params=["stand-in", "network"])
+def colliders(request, toy_colliders):
+    return Contrast() if request.param == "stand-in" else load_colliders(toy_colliders)
+
+
+@pytest.fixture(scope="module")
+def collider_frame():
+    """a → c ← b, c → d → e, and f apart: the collider decides everything but nothing about f."""
+    noise = np.random.default_rng(5).normal(size=(400, 6))
+    a, b, f = noise[:, 0], noise[:, 1], noise[:, 5]
+    c = a + b + 0.5 * noise[:, 2]
+    d = c + noise[:, 3]
+    return pd.DataFrame({"a": a, "b": b, "c": c, "d": d, "e": d + noise[:, 4], "f": f})
+
+
+TRUTH = [("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")]
+
+
+def arrows_of(result):
+    """Edges of the CPDAG by name, rounded probabilities with them."""
+    table = result.arrows().round(4)
+    return {
+        (r.edge, frozenset((r.a, r.b)) if r.edge == "--" else (r.a, r.b)): r.probability for r in table.itertuples()
+    }
+
+
+def test_the_right_directions_are_found(collider_frame):
+    result = gb.infer(collider_frame, colliders=Contrast())
+    assert sorted(result.cpdag().directed_edges()) == TRUTH
+    assert result.cpdag().undirected_edges() == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_table_gives_a_cpdag(weights, colliders, seed):
+    x_md = np.random.default_rng(seed).normal(size=(60, 7)).cumsum(axis=1)
+    result = gb.infer(x_md, weights=weights, colliders=colliders)
+    assert all(is_cpdag(result.cpdag(objective).adjacency) for objective in ("shd", "fdr", "threshold"))
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_rows": 200}, {"max_rows": 150, "large": "average"}])
+def test_column_and_row_order_do_not_change_directions(collider_frame, colliders, settings):
+    first = gb.infer(collider_frame, colliders=colliders, **settings)
+    shuffled = collider_frame[list("fdbeca")].sample(frac=1, random_state=1)
+    second = gb.infer(shuffled, colliders=colliders, **settings)
+    assert len(first.colliders)
+    assert arrows_of(first).keys() == arrows_of(second).keys()
+    assert arrows_of(first) == pytest.approx(arrows_of(second), abs=2e-3)
+
+
+def test_coded_and_constant_columns_keep_their_names(collider_frame):
+    text = collider_frame["a"].map(lambda value: "low" if value < -0.5 else "mid" if value < 0.5 else "top")
+    odd = collider_frame.assign(k=1.0, a=text)[list("kbcaedf")]
+    settings = {"encode": {"a": ["low", "mid", "top"]}, "colliders": Contrast()}
+    result, without = gb.infer(odd, **settings), gb.infer(odd.drop(columns="k"), **settings)
+    named = {tuple(result.names[k] for k in (a, c, b)) for a, c, b, _ in result.colliders.tolist()}
+    assert named == {tuple(without.names[k] for k in (a, c, b)) for a, c, b, _ in without.colliders.tolist()}
+    assert ("b", "c", "a") in named
+    assert not [triple for triple in named if "k" in triple]
+    assert arrows_of(result) == arrows_of(without)
+    coded = odd.replace({"a": {"low": 0.0, "mid": 1.0, "top": 2.0}})
+    for a, c, b, p in result.colliders.tolist():
+        r_ab, r_ac, r_bc = (coded[result.names[i]].astype(float).corr(coded[result.names[j]].astype(float))
+                            for i, j in ((a, b), (a, c), (b, c)))  # fmt: skip
+        assert p == pytest.approx(float(Contrast._judge(r_ab, r_ac, r_bc)), abs=0.02)
+
+
+def test_knowledge_decides_what_is_asked_and_what_comes_out(collider_frame):
+    plain, told = Contrast(), Contrast()
+    gb.infer(collider_frame, colliders=plain)
+    result = gb.infer(collider_frame, colliders=told, required=["a -- b"], tiers=[["e"], ["d"]])
+    asked = [{columns[:2] for columns in each.asked} for each in (plain, told)]
+    assert (0, 1) in asked[0]
+    assert (0, 1) not in asked[1]
+    assert ("e", "d") in result.cpdag().directed_edges()
+
+
+def test_a_required_edge_to_a_constant_column_is_no_question(collider_frame):
+    spy = Contrast()
+    result = gb.infer(collider_frame.assign(k=0.0), colliders=spy, required=["k -> c"])
+    assert max(map(max, spy.asked)) < 6
+    assert ("k", "c") in result.cpdag().directed_edges()
+
+
+def test_draws_are_averaged_and_long_tables_cut(collider_frame, monkeypatch):
+    spy = Contrast()
+    result = gb.infer(collider_frame, colliders=spy, max_rows=150, large="average")
+    n_asked = len(spy.asked) // 3
+    assert spy.asked[:n_asked] == spy.asked[n_asked : 2 * n_asked] == spy.asked[2 * n_asked :]
+    assert {rows for rows, _ in spy.shapes} == {133}
+    parts = np.array(spy.answers).reshape(3, -1)
+    np.testing.assert_allclose(np.sort(result.colliders["probability"]), np.sort(parts.mean(axis=0)))
+    monkeypatch.setattr("graphbam.estimator.COLLIDER_ROWS", 90)
+    spy = Contrast()
+    result = gb.infer(collider_frame, colliders=spy)
+    assert spy.shapes == [(90, 6)]
+    assert "directions are judged from 90 of 400 rows, all that the second network takes" in result.changes
+
+
+def test_many_tables_get_the_directions_of_one_by_one(collider_frame, colliders):
+    tables = [collider_frame, collider_frame[list("abcd")], collider_frame.head(300), -collider_frame]
+    for settings in ({}, {"max_rows": 150, "large": "average"}):
+        settings |= {"weights": PartialCorrelation(), "colliders": colliders}
+        for one, table in zip(gb.infer_many(tables, **settings), tables, strict=True):
+            alone = gb.infer(table, **settings)
+            assert len(one.colliders)
+            assert arrows_of(one).keys() == arrows_of(alone).keys()
+            np.testing.assert_allclose(one.colliders["probability"], alone.colliders["probability"], atol=1e-4)
+
+
+def test_directions_are_switched_off_or_not_there(collider_frame, toy_colliders):
+    with_them = gb.infer(collider_frame, colliders=toy_colliders)
+    for settings in ({"colliders": None}, {}):
+        result = gb.infer(collider_frame, **settings)
+        assert result.colliders is None
+        assert result.provenance["colliders"] is None
+        assert np.array_equal(result.probabilities, with_them.probabilities)
+        assert result.graph() == result.skeleton()
+        with pytest.raises(OrientationMissingError, match="Infer again with colliders="):
+            result.cpdag()
+    assert with_them.provenance["colliders"] == "toy"
+    assert len(with_them.provenance["colliders_checksum"]) == 64
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """A package that comes with both weights."""
+    edges = Path(gb.__file__).parent / "data" / "edges.safetensors"
+    (tmp_path / "edges.safetensors").write_bytes(edges.read_bytes())
+    save_toy_colliders(tmp_path / "colliders.safetensors")
+    monkeypatch.setattr("graphbam.weights._shipped", lambda: tmp_path)
+
+
+def test_weights_in_the_package_are_used_unasked(collider_frame, toy_colliders, shipped):
+    expected = arrows_of(gb.infer(collider_frame, colliders=toy_colliders))
+    assert arrows_of(gb.infer(collider_frame)) == expected
+    assert arrows_of(gb.infer_many([collider_frame])[0]) == expected
+    assert arrows_of(gb.BAM().fit(collider_frame).result_) == expected
+    assert gb.BAM(colliders=None).fit(collider_frame).result_.colliders is None
+
+
+@pytest.mark.parametrize(("colliders", "error", "says"), [
+    ("nope", WeightsError, "no weights named 'nope'"),
+    ("edges", WeightsError, "hold an edge network, but collider weights are needed"),
+    (7, ConfigError, "colliders=7 are no collider weights"),
+])  # fmt: skip
+def test_what_is_no_collider_network_is_refused(frame, colliders, error, says):
+    with pytest.raises(error, match=says):
+        gb.infer(frame, colliders=colliders)
+
+
+def test_no_moral_pair_no_question(colliders):
+    x_md = np.random.default_rng(0).normal(size=(200, 4))
+    result = gb.infer(x_md, colliders=colliders)
+    assert len(result.colliders) == 0
+    assert result.cpdag().adjacency.sum() == 0
+    assert result.arrows().empty
+
+
+def test_progress_tells_of_directions(collider_frame, toy_colliders):
+    told = []
+    gb.infer(collider_frame, colliders=toy_colliders, stability=2, progress=lambda *both: told.append(both))
+    shares = [share for share, _ in told]
+    assert shares == sorted(shares)
+    assert any(sentence.startswith("directions, ") and "less than a second" in sentence for _, sentence in told)
 
 
 # ── many tables ───────────────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ from graphbam import figures
 from graphbam.edges import Result
 from graphbam.errors import GraphbamError
 from graphbam.graph import Graph
+from standins import tell_truth
 
 
 @pytest.mark.parametrize(("n_variables", "degree"), [(2, 0.1), (2, 1), (12, 3), (60, 2)])
@@ -99,10 +100,73 @@ def test_moral_links_are_dashed_and_optional():
     assert sum(line.is_dashed() for line in lines) == 1
 
 
+def heads_in(figure):
+    """Arrow heads, by the place of their tip."""
+    from matplotlib.patches import Polygon
+
+    return [patch for patch in figure.axes[0].patches if isinstance(patch, Polygon)]
+
+
+def box_of(figure, name):
+    """Middle of the box with a name."""
+    return next(text.get_position() for text in figure.axes[0].texts if text.get_text() == name)
+
+
 def test_directed_graphs_get_arrows():
     figure = gb.plot(Graph(tuple("abc"), [[0, 1, 0], [0, 0, 1], [0, 1, 0]]))
-    assert len([text for text in figure.axes[0].texts if text.get_text() == ""]) == 1
-    assert len(figure.axes[0].lines) == 1
+    (head,) = heads_in(figure)
+    assert len(figure.axes[0].lines) == 2
+    tip = head.get_xy()[0]
+    far = [np.hypot(*(tip - box_of(figure, name))) for name in "abc"]
+    assert far[1] < min(far[0], far[2])
+
+
+@pytest.mark.parametrize("n_variables", [10, 30, 60])
+def test_the_picture_shows_the_cpdag(tmp_path, n_variables):
+    result, truth = tell_truth(n_variables)
+    figure = gb.plot(result, tmp_path / "graph.png")
+    graph = result.cpdag()
+    assert graph == truth
+    assert len(heads_in(figure)) == len(graph.directed_edges()) > 0
+    assert len(figure.axes[0].lines) == len(result.arrows())
+    texts = {text.get_text() for text in figure.texts}
+    assert any(f"{len(graph.directed_edges())} directed" in text for text in texts)
+    assert any("arrow head and number: how likely that direction is" in text for text in texts)
+    assert heads_in(gb.plot(result, fdr=0.001)) == []
+
+
+def test_a_cpdag_without_arrows_says_so():
+    p = np.tile([0.0, 1.0, 0.0], (2, 2, 1))
+    texts = {text.get_text() for text in gb.plot(Result(("a", "b"), p, colliders=[])).texts}
+    assert "2 variables · 1 link, none directed · with the smallest expected distance" in texts
+    assert any("no head: direction left open" in text for text in texts)
+
+
+def test_surer_directions_have_darker_heads_and_numbers():
+    p = np.tile([1.0, 0, 0], (6, 6, 1))
+    for i, j in [(0, 2), (1, 2), (3, 5), (4, 5)]:
+        p[i, j] = p[j, i] = [0.02, 0.98, 0]
+    figure = gb.plot(Result(tuple("abcdef"), p, colliders=[(0, 2, 1, 0.97), (3, 5, 4, 0.6)]))
+    darkness = {}
+    for head in heads_in(figure):
+        nearest = min("abcdef", key=lambda name: np.hypot(*(head.get_xy()[0] - box_of(figure, name))))
+        darkness[nearest] = head.get_alpha()
+    assert darkness["c"] > darkness["f"]
+    assert sorted(names_in(figure) - set("abcdef")) == ["0.60", "0.97"]
+
+
+def test_lines_run_around_the_boxes_of_others():
+    names = ("left", "middle", "right")
+    from graphbam.figures import _Sheet
+
+    place_d2 = np.array([[0.0, 50.0], [100.0, 50.0], [200.0, 50.0]])
+    half_d2 = np.tile([20.0, 9.0], (3, 1))
+    sheet = _Sheet(gb.plot(Graph(names, np.zeros((3, 3)))).axes[0], place_d2, half_d2, font=10.0)
+    straight = figures.Stroke(0, 1, 0.9)
+    around = figures.Stroke(0, 2, 0.9, is_directed=True)
+    assert sheet._find_way(straight)[1] == 50.0
+    middle = sheet._find_way(around)
+    assert sheet._count_hits(figures._bend(place_d2[0], middle, place_d2[2]), np.array([1])) == 0
 
 
 def test_the_picture_goes_where_it_is_asked_to(tmp_path):

@@ -12,8 +12,8 @@ import pytest
 import graphbam as gb
 from graphbam.edges import Result, choose_pairs
 from graphbam.knowledge import Knowledge
-from graphbam.report import MOST_PAIRS, build_model, render, write_report
-from standins import PartialCorrelation
+from graphbam.report import FDR_LEVELS, MOST_PAIRS, build_model, render, write_report
+from standins import Contrast, PartialCorrelation
 
 HOSTILE = ("</script><script>alert(1)</script>", '"quoted" & <b>', "line\nbreak", "{{script}}", "\u2028 ü", "名")
 
@@ -21,7 +21,7 @@ HOSTILE = ("</script><script>alert(1)</script>", '"quoted" & <b>', "line\nbreak"
 def make_result(n_variables, n_rows=50, **settings):
     x_md = np.random.default_rng(n_variables).normal(size=(n_rows, n_variables)).cumsum(axis=1)
     frame = pd.DataFrame(x_md, columns=[f"v{k}" for k in range(n_variables)])
-    return gb.infer(frame, weights=PartialCorrelation(), **settings)
+    return gb.infer(frame, **({"weights": PartialCorrelation(), "colliders": None} | settings))
 
 
 def read_model(text):
@@ -38,7 +38,8 @@ def test_the_model_tells_what_the_result_tells():
     for column in ("skeleton", "moral", "stability"):
         np.testing.assert_allclose(pairs[column], table[column], atol=6e-4)
     assert [result.names[c] if c >= 0 else "" for c in pairs["via"]] == table["via"].tolist()
-    assert set(pairs["directed"]) == {0}
+    assert pairs["forward"] is pairs["backward"] is None
+    assert model["graphs"] == []
     assert sum(model["histogram"]) == model["n_pairs"] == 15
     assert len(model["positions"]) == 6
 
@@ -51,6 +52,28 @@ def test_false_discovery_levels_are_those_of_the_result():
         assert level["links"] in (0, (p_n.round(4) >= level["threshold"]).sum())
     start = build_model(result, fdr=0.2)["threshold"]
     assert (p_n.round(4) >= start).sum() == choose_pairs(p_n, fdr=0.2).sum()
+
+
+@pytest.mark.parametrize("cut", [{}, {"fdr": 0.05}, {"threshold": 0.3}, {"fdr": 0.33}])
+def test_the_model_holds_the_graphs_with_directions(cut):
+    result = make_result(7, colliders=Contrast())
+    model = read_model(render(result, **cut))
+    pairs, graphs = model["pairs"], model["graphs"]
+    expected = [cut, {}, *({"fdr": level} for level in FDR_LEVELS)]
+    expected = [one for k, one in enumerate(expected) if one not in expected[:k]]
+    assert [{key: graph[key] for key in ("threshold", "fdr") if graph[key] is not None} for graph in graphs] == expected
+    for graph, one in zip(graphs, expected, strict=True):
+        cpdag = result.cpdag(**one)
+        adjacency = np.zeros((7, 7), dtype=int)
+        for k, mark in zip(graph["pairs"], graph["marks"], strict=True):
+            i, j = pairs["i"][k], pairs["j"][k]
+            adjacency[i, j], adjacency[j, i] = mark >= 0, mark <= 0
+        assert np.array_equal(adjacency, cpdag.adjacency)
+        assert graph["distance"] == pytest.approx(cpdag.expected_shd(), abs=0.006)
+    arrow_dd = result.arrow_probabilities
+    np.testing.assert_allclose(pairs["forward"], arrow_dd[pairs["i"], pairs["j"]], atol=6e-4)
+    np.testing.assert_allclose(pairs["backward"], arrow_dd[pairs["j"], pairs["i"]], atol=6e-4)
+    assert ["Colliders", "contrast"] in model["provenance"]
 
 
 def test_the_page_loads_nothing():
@@ -134,12 +157,26 @@ def test_domain_and_knowledge_are_told():
 def test_the_calls_give_the_same_answer_again(tmp_path):
     path = tmp_path / "my table.csv"
     pd.DataFrame(np.random.default_rng(0).normal(size=(40, 4)), columns=list("abcd")).to_csv(path, index=False)
-    result = gb.infer(path, weights=PartialCorrelation(name="edges"), drop=["d"], seed=4, required=["a -- b"])
+    settings = {"drop": ["d"], "seed": 4, "required": ["a -- b"]}
+    result = gb.infer(path, weights=PartialCorrelation(name="edges"), colliders=Contrast("colliders"), **settings)
     command, call = build_model(result)["calls"]
     assert command == f"graphbam infer '{path}' --seed 4 --drop d --knowledge knowledge.json -o out"
-    again = call.replace("gb.infer(", "gb.infer(weights=weights, data=").replace("import graphbam as gb\n", "")
-    scope = {"gb": gb, "weights": PartialCorrelation()}
+    usual = "gb.infer(weights=weights, colliders=colliders, data="
+    again = call.replace("gb.infer(", usual).replace("import graphbam as gb\n", "")
+    scope = {"gb": gb, "weights": PartialCorrelation(), "colliders": Contrast()}
     exec(again, scope)
     assert np.array_equal(scope["result"].probabilities, result.probabilities)
-    in_memory = build_model(make_result(3))["calls"]
-    assert in_memory == ["import graphbam as gb\nresult = gb.infer(table, weights='stand-in')"]
+    assert scope["result"].cpdag() == result.cpdag()
+
+
+@pytest.mark.parametrize(("colliders", "option", "argument"), [
+    (None, " --no-cpdag", ", colliders=None"),
+    (Contrast(name="mine"), " --colliders mine", ", colliders='mine'"),
+])  # fmt: skip
+def test_the_calls_tell_of_other_colliders(tmp_path, colliders, option, argument):
+    path = tmp_path / "t.csv"
+    pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("abc")).to_csv(path, index=False)
+    result = gb.infer(path, weights=PartialCorrelation(name="edges"), colliders=colliders)
+    command, call = build_model(result)["calls"]
+    assert command == f"graphbam infer {path}{option} -o out"
+    assert call == f"import graphbam as gb\nresult = gb.infer({str(path)!r}{argument})"

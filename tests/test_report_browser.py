@@ -14,7 +14,7 @@ import pytest
 
 import graphbam as gb
 from graphbam.report import render
-from standins import PartialCorrelation
+from standins import PartialCorrelation, tell_truth
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 FLAGS = (
@@ -80,7 +80,8 @@ def make_result(n_variables, seed=0, names=None):
     for child in range(2, n_variables):
         x_md[:, child] += x_md[:, child - 1] - 1.2 * x_md[:, rng.integers(child - 1)]
     names = names or [f"v{k}" for k in range(n_variables)]
-    return gb.infer(pd.DataFrame(x_md, columns=names), weights=PartialCorrelation(), stability=3)
+    frame = pd.DataFrame(x_md, columns=names)
+    return gb.infer(frame, weights=PartialCorrelation(), stability=3, colliders=None)
 
 
 @pytest.mark.parametrize("n_variables", [2, 8, 60])
@@ -228,16 +229,78 @@ def test_hostile_names_stay_text(tmp_path):
     assert told["images"] == 0
 
 
-def test_directed_links_get_an_arrow_head(tmp_path):
-    page = render(make_result(4))
-    plain = browse(tmp_path, page, 'told.heads = all(".head").length;')
-    turned = re.sub(r'"directed":\[0,0,', '"directed":[1,-1,', page)
-    told = browse(tmp_path, turned, """
-        slide(0.02); told.heads = all(".head").map((head) => head.getAttribute("d"));
-        one(".edge[data-pair='0']").dispatchEvent(new Event("click")); told.title = one("#detail h2").textContent;
+@pytest.mark.parametrize("n_variables", [12, 45])
+def test_directions_are_shown_beside_the_links(tmp_path, n_variables):
+    result, _ = tell_truth(n_variables)
+    graphs = [result.cpdag(), result.cpdag(fdr=0.2)]
+    told = browse(tmp_path, render(result), """
+        const look = () => ({ edges: all(".edge").length, heads: all(".head").length, said: one(".counts").textContent,
+          rows: all("#arrow-rows tr").length, how: one("#how").textContent, dial: one("#dial").hidden,
+          table: one("#arrows").hidden, key: one("#key").hidden });
+        told.first = look();
+        told.paths = all(".edge path").map((path) => path.getAttribute("d")).join("");
+        all("#choices button").at(-1).click(); told.last = look();
+        one("#view-links").click(); told.links = look();
+        one("#view-directions").click(); told.again = look();
+        one("#choices button").click();
+        const row = one("#arrow-rows tr"); row.click();
+        told.row = [...row.cells].map((cell) => cell.textContent);
+        told.title = one("#detail h2").textContent;
+        told.legend = all("#detail .legend")[1].textContent;
+        told.picked = row.classList.contains("picked");
+        const edge = one(`.edge[data-pair="${row.dataset.pair}"]`);
+        point(edge, "pointerenter", 300, 300); told.tip = one("#tip").textContent;
+        told.opacity = Number(edge.querySelector(".head").getAttribute("fill-opacity"));
     """)  # fmt: skip
-    assert plain["heads"] == 0
     assert told["troubles"] == []
-    assert len(told["heads"]) == 2
-    assert "NaN" not in "".join(told["heads"])
-    assert "→" in told["title"]
+    assert "NaN" not in told["paths"]
+    for look, graph in zip(("first", "last"), graphs, strict=True):
+        seen, n_links = told[look], len(graph.table())
+        assert (seen["edges"], seen["heads"], seen["rows"]) == (n_links, len(graph.directed_edges()), n_links)
+        assert f"{len(graph.directed_edges())} with a direction" in seen["said"]
+        distance = float(re.search(r"([.\d]+) edges", seen["how"])[1])
+        assert distance == pytest.approx(graph.expected_shd(), abs=0.06)
+        assert (seen["dial"], seen["table"], seen["key"]) == (True, False, False)
+    assert (told["links"]["heads"], told["links"]["dial"], told["links"]["table"]) == (0, False, True)
+    assert told["links"]["edges"] == len(result.skeleton().undirected_edges())
+    assert told["again"] == told["last"]
+    table = graphs[0].table()
+    best = table[(table["a"] == told["row"][0]) & (table["b"] == told["row"][2])].iloc[0]
+    assert best.probability == pytest.approx(table["probability"][0], abs=1e-3)
+    numbers = [best.skeleton, best.forward, 1 - best.forward - best.backward, best.backward]
+    assert (told["row"][1], best.edge) == ("→", "->")
+    np.testing.assert_allclose([float(cell) for cell in told["row"][3:]], numbers, atol=0.006)
+    assert told["title"] == f"{best.a} → {best.b}"
+    assert told["legend"].startswith(f"{best.a} → {best.b} ")
+    assert told["tip"] == f"{best.a} → {best.b}   link {best.skeleton:.2f}, this way {best.forward:.2f}"
+    assert told["opacity"] == pytest.approx(0.25 + 0.75 * best.forward, abs=0.01)
+    assert told["picked"]
+
+
+def test_without_directions_there_is_one_view(tmp_path):
+    told = browse(tmp_path, render(make_result(4)), """
+        told.heads = all(".head").length;
+        told.hidden = ["#views", "#how", "#choices", "#key", "#arrows"].map((query) => one(query).hidden);
+    """)  # fmt: skip
+    assert told["troubles"] == []
+    assert told["heads"] == 0
+    assert told["hidden"] == [True] * 5
+
+
+def test_lines_run_around_the_boxes_of_others(tmp_path):
+    told = browse(tmp_path, render(make_result(3)), """
+        slide(0.02);
+        const [nodes, frame] = [all(".node"), one("#graph svg").getBoundingClientRect()];
+        const drop = (n, x) => {
+          const box = nodes[n].getBoundingClientRect();
+          point(nodes[n], "pointerdown", box.x + box.width / 2, box.y + box.height / 2);
+          for (const kind of ["pointermove", "pointerup"]) point(window, kind, frame.x + x, frame.y + 200);
+        };
+        drop(0, 120); drop(1, 320); drop(2, 520); await wait(1500);
+        const lines = all(".edge .ink").map((ink) => ink.getAttribute("d").match(/[-.0-9]+/g).map(Number));
+        told.bent = lines.map(([ax, ay, cx, cy, bx, by]) => Math.abs(cy - (ay + by) / 2) > 2);
+        told.ends = lines.map(([ax, ay, cx, cy, bx, by]) => Math.abs(bx - ax));
+    """)  # fmt: skip
+    assert told["troubles"] == []
+    assert told["bent"].count(True) == 1
+    assert told["ends"][told["bent"].index(True)] == max(told["ends"])

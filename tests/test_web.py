@@ -8,6 +8,7 @@ pytest.importorskip("starlette")
 from starlette.testclient import TestClient
 
 from graphbam.web import build_app
+from standins import save_toy_colliders
 
 TABLE = b"a,b,c\n" + b"".join(b"%d,%d,%d\n" % (i % 7, (3 * i + i % 5) % 11, (i * i) % 13) for i in range(60))
 
@@ -58,6 +59,12 @@ def test_text_columns_are_encoded_on_request(client):
     content = b"a,b,c\n" + b"".join(b"%s,%d,%d\n" % ([b"low", b"high"][i % 2], i % 9, (i * i) % 7) for i in range(40))
     assert send(client, content=content).status_code == 422
     assert send(client, content=content, encode="yes").status_code == 200
+
+
+def test_the_report_has_directions_where_there_are_weights_for_them(tmp_path):
+    colliders = str(save_toy_colliders(tmp_path / "toy.safetensors"))
+    assert '"graphs":[{' in send(TestClient(build_app(colliders=colliders))).text
+    assert '"graphs":[]' in send(TestClient(build_app(colliders=None))).text
 
 
 def test_nothing_stays_behind(client, tmp_path, monkeypatch):

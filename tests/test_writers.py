@@ -46,6 +46,15 @@ def result():
     return Result(tuple(ODD), p, stability=np.full((6, 6), 0.5))
 
 
+@pytest.fixture(params=range(3))
+def directed(request):
+    """A result with directions: some arrows, some links left open."""
+    rng = np.random.default_rng(request.param)
+    p = rng.dirichlet([1, 2, 0.5], size=(6, 6))
+    claims = [(*rng.choice(6, 3, replace=False), rng.uniform(0.4, 1)) for _ in range(12)]
+    return Result(tuple(ODD), p, stability=np.full((6, 6), 0.5), colliders=claims)
+
+
 def edges_of(graph):
     directed = {(a, "->", b) for a, b in graph.directed_edges()}
     return directed | {(a, "--", b) for a, b in graph.undirected_edges()}
@@ -121,6 +130,59 @@ def test_results_are_written_with_their_probabilities(result, tmp_path):
     assert data["stability"] == 0.5
     again = Result.from_dict(json.loads(gb.export(result, tmp_path / "r.json").read_text(encoding="utf-8")))
     assert np.allclose(again.probabilities, result.probabilities)
+
+
+def numbers_of(table):
+    return {(r.a, r.edge, r.b): (r.skeleton, r.forward, r.backward) for r in table.itertuples()}
+
+
+def test_arrows_survive_as_csv_and_json(directed, tmp_path):
+    graph, expected = directed.cpdag(), numbers_of(directed.arrows())
+    table = pd.read_csv(gb.export(graph, tmp_path / "g.csv"), keep_default_na=False)
+    assert list(table.columns) == list(directed.arrows().columns)
+    values = [json.loads(to_json(source)) for source in (graph, directed)]
+    edges = [pd.DataFrame(value["edges"]) for value in values]
+    for read in (table, *edges):
+        assert numbers_of(read).keys() == expected.keys()
+        for key, numbers in numbers_of(read).items():
+            assert numbers == pytest.approx(expected[key], rel=1e-4, abs=1e-6)
+    assert values[1]["cut"] == {"objective": "shd"}
+    assert json.loads(to_json(directed, fdr=0.2))["cut"] == {"fdr": 0.2}
+    again = Result.from_dict(values[1])
+    assert again.cpdag() == graph
+    matrix = pd.read_csv(io.StringIO(to_adjacency_csv(directed)), index_col=0)
+    assert np.array_equal(matrix.to_numpy(), graph.adjacency)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.3])
+def test_arrows_survive_as_graphml_and_dot(directed, tmp_path, threshold):
+    graph = directed.cpdag(threshold=threshold)
+    place = {name: k for k, name in enumerate(ODD)}
+    for source in (graph, directed):
+        again = nx.read_graphml(gb.export(source, tmp_path / "g.graphml", threshold=threshold))
+        assert nx.to_numpy_array(again, nodelist=ODD, weight=None).tolist() == graph.adjacency.tolist()
+        for a, b, data in again.edges(data=True):
+            i, j = place[a], place[b]
+            is_arrow = not graph.adjacency[j, i]
+            assert data["kind"] == ("directed" if is_arrow else "undirected")
+            assert data["skeleton"] == pytest.approx(directed.probabilities[i, j, 1])
+            assert data["forward"] == pytest.approx(graph.arrow_probability_dd[i, j])
+            assert data["backward"] == pytest.approx(graph.arrow_probability_dd[j, i])
+    names, edges = read_dot(to_dot(directed, threshold))
+    assert list(names.values()) == ODD
+    assert unordered(edges) == unordered(edges_of(graph))
+    labels = [float(label) for label in re.findall(r'-> n\d+ \[.*label="([.\d]+)"\]', to_dot(graph))]
+    arrows = directed.arrows(threshold=threshold).query("edge == '->'")["forward"]
+    assert sorted(labels) == pytest.approx(sorted(arrows), abs=0.005)
+
+
+def test_outputs_tell_of_arrows_where_they_are_known(directed, tmp_path):
+    save_outputs(directed, tmp_path, fdr=0.3)
+    assert {path.name for path in tmp_path.iterdir()} == {*OUTPUTS, "arrows.csv"}
+    table = pd.read_csv(tmp_path / "arrows.csv", keep_default_na=False)
+    assert numbers_of(table).keys() == numbers_of(directed.arrows(fdr=0.3)).keys()
+    pairs = pd.read_csv(tmp_path / "edges.csv", keep_default_na=False)
+    assert {"forward", "backward"} <= set(pairs.columns)
 
 
 def test_a_folder_of_outputs(result, tmp_path):

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from graphbam.errors import ConfigError, GraphError
-from graphbam.graph import MORAL, SKELETON, Graph
+from graphbam.graph import MORAL, SKELETON, Graph, directed_part, undirected_part
 from graphbam.knowledge import Knowledge
 from graphbam.table import Matrix
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from graphbam.orientation import Orientation
+    from graphbam.writers import Link
+
+Objective: TypeAlias = Literal["shd", "fdr", "threshold"]
 
 CLASSES = ("none", "skeleton", "moral")
 """Order of the last axis of `Result.probabilities`."""
@@ -30,7 +36,91 @@ CHILD_FROM = 0.05
 
 
 class OrientationMissingError(GraphError):
-    """Directions were asked for, and the network that finds them is not part of this version."""
+    """Directions were asked for, and the network that finds them was not."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OrientedGraph(Graph):
+    """A graph with directions where the data decide, and how sure each link and each arrow is.
+
+    Made by `Result.cpdag`: a CPDAG; with prior knowledge about directions, a maximally directed graph. Two are equal
+    if names and edges are, whatever the probabilities.
+
+    Examples
+    --------
+    >>> graph = OrientedGraph(["a", "b"], [[0, 1], [0, 0]], [[0, 0.9], [0.9, 0]], [[0, 0.75], [0.25, 0]])
+    >>> graph
+    Graph(2 variables: a → b)
+    >>> graph.table().to_dict("records")
+    [{'a': 'a', 'edge': '->', 'b': 'b', 'probability': 0.675, 'skeleton': 0.9, 'forward': 0.75, 'backward': 0.25}]
+    """
+
+    edge_probability_dd: Matrix
+    """Shape (D, D): probability that i and j are adjacent."""
+    arrow_probability_dd: Matrix
+    """Shape (D, D): probability of i → j given that i and j are adjacent."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("edge_probability_dd", "arrow_probability_dd"):
+            matrix = np.array(getattr(self, name), dtype=np.float64)
+            matrix.setflags(write=False)
+            object.__setattr__(self, name, matrix)
+
+    def table(self) -> pd.DataFrame:
+        """One row an edge: arrows first, then undirected edges, the likeliest of each first.
+
+        Returns
+        -------
+        DataFrame
+            Columns a, edge (``->`` or ``--``), b; `probability` that the edge is exactly so; `skeleton`, that the two
+            are adjacent; and given that they are, `forward` for a → b and `backward` for b → a. What these two lack to
+            one is the probability that the direction stays open.
+        """
+        import pandas as pd
+
+        arrows, links = (
+            np.argwhere(directed_part(self.adjacency)),
+            np.argwhere(np.triu(undirected_part(self.adjacency))),
+        )
+        i, j = np.concatenate([arrows, links]).T
+        is_arrow = np.arange(len(i)) < len(arrows)
+        p, forward, backward = (
+            matrix[i, j]
+            for matrix in (self.edge_probability_dd, self.arrow_probability_dd, self.arrow_probability_dd.T)
+        )
+        right = p * np.where(is_arrow, forward, 1 - forward - backward)
+        names = np.array(self.names, dtype=object)
+        columns = {"a": names[i], "edge": np.where(is_arrow, "->", "--").astype(object), "b": names[j]}
+        numbers = {"probability": right, "skeleton": p, "forward": forward, "backward": backward}
+        ranked = np.lexsort((-np.where(is_arrow, right, p), ~is_arrow))  # stable: ties stay in the order of the names
+        table: pd.DataFrame = pd.DataFrame(columns | numbers).iloc[ranked].reset_index(drop=True)
+        return table
+
+    def expected_shd(self) -> float:
+        """Structural Hamming distance to expect to the true CPDAG; see `graphbam.orientation.expected_shd`."""
+        from graphbam.orientation import expected_shd
+
+        p_dd = self.edge_probability_dd
+        return expected_shd(self.adjacency, np.stack([1 - p_dd, p_dd, 0 * p_dd], axis=-1), self.arrow_probability_dd)
+
+    def sample_dags(self, n: int, seed: int = 0) -> list[Graph]:
+        """Draw DAGs from those this graph stands for, with replacement; see `graphbam.orientation.sample_dags`."""
+        from graphbam.orientation import sample_dags
+
+        return [Graph(self.names, dag) for dag in sample_dags(self.adjacency, n, np.random.default_rng(seed))]
+
+    def to_networkx(self) -> Any:
+        """As `Graph.to_networkx`; edges carry `skeleton`, and those of a ``DiGraph`` `arrow`, their own direction's."""
+        result, place = super().to_networkx(), {name: k for k, name in enumerate(self.names)}
+        for a, b, data in result.edges(data=True):
+            data["skeleton"] = float(self.edge_probability_dd[place[a], place[b]])
+            if result.is_directed():
+                data["arrow"] = float(self.arrow_probability_dd[place[a], place[b]])
+        return result
+
+    def __reduce__(self) -> Any:
+        return OrientedGraph, (self.names, self.adjacency, self.edge_probability_dd, self.arrow_probability_dd)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,10 +161,21 @@ class Result:
     """Weights, version, settings, rows read and used: what is needed to get the same answer again."""
     sample: Matrix | None = None
     """Up to 1,000 rows of the table as the network saw it, shape (rows, D), for pictures; not part of `to_dict`."""
+    colliders: npt.NDArray[np.void] | None = None
+    """What the second network said: rows (a, c, b, probability) for a → c ← b, by place in `names`; None: not asked."""
+    _decided: dict[tuple[float | None, float | None], Orientation] = field(default_factory=dict, init=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is remembered: the graphbam that opens a pickle decides anew."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init} | {"_decided": {}}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "probabilities", tidy_probabilities(self.probabilities, len(self.names)))
         object.__setattr__(self, "names", tuple(self.names))
+        if self.colliders is not None:
+            from graphbam.orientation import CLAIM
+
+            object.__setattr__(self, "colliders", np.array([tuple(row) for row in self.colliders], dtype=CLAIM))
 
     @property
     def n_variables(self) -> int:
@@ -108,17 +209,102 @@ class Result:
         """
         return self._cut(self.probabilities[..., SKELETON] + self.probabilities[..., MORAL], threshold, fdr)
 
-    def cpdag(self, threshold: float = 0.5, fdr: float | None = None) -> Graph:
-        """Directed where the data decide; not possible yet.
+    def graph(self, threshold: float | None = None, fdr: float | None = None) -> Graph:
+        """The graph that files, pictures and reports show: `cpdag` where directions are known, else `skeleton`."""
+        if self.colliders is not None:
+            return self.cpdag(threshold=threshold, fdr=fdr)
+        threshold, fdr = choose_cut(threshold=threshold, fdr=fdr)
+        return self.skeleton(0.5 if threshold is None else threshold, fdr)
+
+    # ── directions ────────────────────────────────────────────────────────────────────────────────────────
+
+    def cpdag(
+        self, objective: Objective | None = None, *, threshold: float | None = None, fdr: float | None = None
+    ) -> OrientedGraph:
+        """Direct the links as far as the data and prior knowledge decide.
+
+        Parameters
+        ----------
+        objective : {"shd", "fdr", "threshold"}, optional
+            What makes a graph the best one, see `graphbam.orientation.decide`: the smallest expected structural
+            Hamming distance; the most edges that keep a false-discovery target, among edges and among arrows;
+            or all edges and colliders above a threshold. By default the one whose number is given, else ``"shd"``.
+        threshold : float, optional
+            For ``"threshold"``; 0.5 if not given.
+        fdr : float, optional
+            For ``"fdr"``; 0.1 if not given.
+
+        Returns
+        -------
+        OrientedGraph
+            A CPDAG, whatever the networks say. Known directions hold in it, and all that follows from them.
 
         Raises
         ------
         OrientationMissingError
-            Always, in this version.
+            If the result was made without collider weights.
+
+        Examples
+        --------
+        >>> p = np.full((3, 3, 3), [0.1, 0.9, 0.0])
+        >>> p[0, 1] = p[1, 0] = [0.1, 0.0, 0.9]
+        >>> Result(("rain", "sprinkler", "wet"), p, colliders=[(0, 2, 1, 0.8)]).cpdag()
+        Graph(3 variables: rain → wet, sprinkler → wet)
         """
-        raise OrientationMissingError(
-            "edges cannot be directed yet: the orientation network is not part of this version. "
-            "Use skeleton() or moral_graph(), which carry no directions."
+        decided = self._decide(*choose_cut(objective, threshold, fdr))
+        p_dd = self.probabilities[..., SKELETON]
+        return OrientedGraph(self.names, decided.adjacency, p_dd, decided.arrow_probability_dd)
+
+    def arrows(
+        self, objective: Objective | None = None, *, threshold: float | None = None, fdr: float | None = None
+    ) -> pd.DataFrame:
+        """Edges of `cpdag` with their probabilities, as `OrientedGraph.table` lists them; parameters as there."""
+        return self.cpdag(objective, threshold=threshold, fdr=fdr).table()
+
+    @functools.cached_property
+    def arrow_probabilities(self) -> Matrix:
+        """Shape (D, D): probability of i → j given that i and j are adjacent; what is missing to one is open."""
+        from graphbam.orientation import arrow_probabilities
+
+        return arrow_probabilities(self.probabilities, self._colliders(), self._forbidden())
+
+    def to_dag(self) -> Graph:
+        """One DAG out of the class of `cpdag`, always the same; for another objective use ``cpdag(...).to_dag()``."""
+        return self.cpdag().to_dag()
+
+    def sample_dags(self, n: int, seed: int = 0) -> list[Graph]:
+        """Draw DAGs from the class of `cpdag`, with replacement, as `OrientedGraph.sample_dags` does."""
+        return self.cpdag().sample_dags(n, seed)
+
+    def _decide(self, threshold: float | None, fdr: float | None) -> Orientation:
+        """Choose edges and arrows; remembered, since files, picture and report ask for the same again."""
+        from graphbam.orientation import decide
+
+        if (threshold, fdr) not in self._decided:
+            numbers = {name: number for name, number in (("threshold", threshold), ("fdr", fdr)) if number is not None}
+            objective = next(iter(numbers), "shd")
+            self._decided[threshold, fdr] = decide(
+                self.probabilities, self._colliders(), objective, knowledge=self._forbidden(), **numbers
+            )
+        return self._decided[threshold, fdr]
+
+    def _colliders(self) -> npt.NDArray[np.void]:
+        if self.colliders is None:
+            raise OrientationMissingError(
+                "this result has no directions: the network that finds them was not asked. Infer again with "
+                "colliders=..., collider weights by name or path (`graphbam weights` lists those of the package, "
+                "`graphbam train --network collider` makes some), or use skeleton(), which needs no directions."
+            )
+        return self.colliders
+
+    def _forbidden(self) -> npt.NDArray[np.bool_] | None:
+        """Arrows that prior knowledge excludes, as `graphbam.orientation` takes them."""
+        known = self.knowledge
+        if not known:
+            return None
+        against = {(b, a) for a, b in known.arrows()}
+        return np.array(
+            [[known.forbids(a, b) or (a, b) in against for b in self.names] for a in self.names], dtype=bool
         )
 
     def _cut(self, p_dd: Matrix, threshold: float, fdr: float | None) -> Graph:
@@ -136,8 +322,9 @@ class Result:
         Returns
         -------
         DataFrame
-            Columns a, b, skeleton, moral, none; `via`, the likeliest common child of pairs that may be moral;
-            and `stability` if it was asked for.
+            Columns a, b, skeleton, moral, none; `stability` if it was asked for; where directions are known,
+            `forward` and `backward`, the probabilities of a → b and of b → a given a link; and `via`, the likeliest
+            common child of pairs that may be moral.
         """
         import pandas as pd
 
@@ -153,27 +340,45 @@ class Result:
         }
         if self.stability is not None:
             columns["stability"] = self.stability[i, j]
+        if self.colliders is not None:
+            columns |= {"forward": self.arrow_probabilities[i, j], "backward": self.arrow_probabilities[j, i]}
         child = suspect_children(self.probabilities)[i, j]
         columns["via"] = np.where(child >= 0, names[child], "")
         ranked = np.lexsort((-p_n3[:, MORAL], -p_n3[:, SKELETON]))  # stable: ties stay in the order of the names
         table: pd.DataFrame = pd.DataFrame(columns).iloc[ranked].reset_index(drop=True)
         return table
 
-    def summary(self, threshold: float = 0.5, n_edges: int = 10) -> str:
+    def summary(self, threshold: float | None = None, n_edges: int = 10) -> str:
         """Say in a few lines what was found, what was done to the data and what to keep in mind."""
-        table = self.table()
-        is_moral = (table["skeleton"] < threshold) & (table["skeleton"] + table["moral"] >= threshold)
-        direct = table[table["skeleton"] >= threshold]
         rows = self.provenance.get("n_rows_used")
         lines = [f"{self.source or 'table'}: {self.n_variables} variables" + (f", {rows} rows" if rows else "")]
-        lines.append(f"{_count(len(direct), 'direct link')} and {is_moral.sum()} moral at p ≥ {threshold:g}")
-        lines += [_edge_line(row, "—") for row in direct.head(n_edges).to_dict("records")]
-        if len(direct) > n_edges:
-            lines.append(f"  … and {len(direct) - n_edges} more")
-        lines += [_edge_line(row, "··") for row in table[is_moral].head(n_edges).to_dict("records")]
+        lines += self._say_links(threshold, n_edges)
         for title, sentences in (("Done to the data", self.changes), ("Keep in mind", self.warnings)):
             lines += [f"{title}:", *(f"  • {sentence}" for sentence in sentences)] if sentences else []
         return "\n".join(lines)
+
+    def _say_links(self, threshold: float | None, n_edges: int) -> list[str]:
+        from graphbam.writers import list_links
+
+        links, table = list_links(self, threshold), self.table()
+        direct = {frozenset((link.a, link.b)) for link in links}
+        is_apart = np.array([frozenset(pair) not in direct for pair in zip(table["a"], table["b"], strict=True)])
+        moral = table[is_apart & (table["skeleton"] + table["moral"] >= (0.5 if threshold is None else threshold))]
+        n_arrows = sum(link.is_directed for link in links)
+        directed = f", {n_arrows} with a direction," if self.colliders is not None else ""
+        lines = [f"{_count(len(links), 'direct link')}{directed} and {len(moral)} moral {self.spell_cut(threshold)}"]
+        lines += [_link_line(link) for link in links[:n_edges]]
+        if len(links) > n_edges:
+            lines.append(f"  … and {len(links) - n_edges} more")
+        return lines + [_moral_line(row) for row in moral.head(n_edges).to_dict("records")]
+
+    def spell_cut(self, threshold: float | None = None, fdr: float | None = None) -> str:
+        """Say how `graph` decides: ``"at p ≥ 0.5"``, ``"with at most 10 % expected false"`` …"""
+        if fdr is not None:
+            return f"with at most {100 * fdr:g} % expected false"
+        if threshold is None and self.colliders is not None:
+            return "with the smallest expected distance"
+        return f"at p ≥ {0.5 if threshold is None else threshold:g}"
 
     def __repr__(self) -> str:
         p_dd = np.triu(self.probabilities[..., SKELETON], 1)
@@ -196,6 +401,7 @@ class Result:
             "domain": _plain(self.domain),
             "knowledge": self.knowledge.to_dict() if self.knowledge else None,
             "provenance": _plain(self.provenance),
+            "colliders": None if self.colliders is None else [list(row) for row in self.colliders.tolist()],
         }
 
     @classmethod
@@ -210,8 +416,8 @@ class Result:
         kept["knowledge"] = Knowledge.from_dict(kept["knowledge"]) if kept.get("knowledge") else None
         return cls(**kept)
 
-    def save(self, folder: str | os.PathLike[str], threshold: float = 0.5, fdr: float | None = None) -> None:
-        """Write edges.csv, graph.json, graph.graphml and graph.dot; see `graphbam.writers.save_outputs`."""
+    def save(self, folder: str | os.PathLike[str], threshold: float | None = None, fdr: float | None = None) -> None:
+        """Write edges.csv, graph.json and other files; see `graphbam.writers.save_outputs`."""
         from graphbam.writers import save_outputs
 
         save_outputs(self, folder, threshold=threshold, fdr=fdr)
@@ -283,6 +489,36 @@ def choose_pairs(p_n: Matrix, threshold: float = 0.5, fdr: float | None = None) 
     return np.asarray(p_n >= levels[good][-1]) if good.any() else np.zeros(len(p_n), dtype=bool)
 
 
+def choose_cut(
+    objective: Objective | None = None, threshold: float | None = None, fdr: float | None = None
+) -> tuple[float | None, float | None]:
+    """Threshold and false-discovery target that an objective means: one of them, or neither for ``"shd"``.
+
+    Examples
+    --------
+    >>> choose_cut("fdr"), choose_cut(threshold=0.7), choose_cut("shd")
+    ((None, 0.1), (0.7, None), (None, None))
+    >>> choose_cut("shd", fdr=0.2)
+    Traceback (most recent call last):
+    graphbam.errors.ConfigError: objective='shd' does not take fdr; leave it out, or choose objective='fdr'.
+    """
+    given = {"threshold": threshold, "fdr": fdr}
+    if objective not in (None, "shd", *given):
+        raise ConfigError(f"objective={objective!r} is unknown; choose from 'shd', 'fdr', 'threshold'.")
+    numbers = {name: value for name, value in given.items() if value is not None}
+    if len(numbers) == 2:
+        raise ConfigError("threshold and fdr were both given, and only one of them can decide; leave one out.")
+    for name in numbers:
+        if objective not in (None, name):
+            raise ConfigError(
+                f"objective={objective!r} does not take {name}; leave it out, or choose objective={name!r}."
+            )
+    if objective in given and not numbers:
+        numbers = {"threshold": 0.5} if objective == "threshold" else {"fdr": 0.1}
+    choose_pairs(np.empty(0), numbers.get("threshold", 0.5), numbers.get("fdr"))  # refuses numbers out of range
+    return numbers.get("threshold"), numbers.get("fdr")
+
+
 def suspect_children(p_dd3: Matrix) -> npt.NDArray[np.int64]:
     """Name the likeliest common child of every pair that may be moral.
 
@@ -307,11 +543,15 @@ def suspect_children(p_dd3: Matrix) -> npt.NDArray[np.int64]:
     return children
 
 
-def _edge_line(row: Mapping[Any, Any], link: str) -> str:
-    p = row["skeleton"] if link == "—" else row["moral"]
-    via = f"  (common child: {row['via']}?)" if link != "—" and row["via"] else ""
-    stable = f"  stable in {row['stability']:.0%}" if "stability" in row and link == "—" else ""
-    return f"  {p:.2f}  {row['a']} {link} {row['b']}{via}{stable}"
+def _link_line(link: Link) -> str:
+    stable = f"  stable in {link.numbers['stability']:.0%}" if "stability" in link.numbers else ""
+    sure = f"  (this way {link.numbers['forward']:.2f})" if link.is_directed else ""
+    return f"  {link.numbers['skeleton']:.2f}  {link.a} {'→' if link.is_directed else '—'} {link.b}{sure}{stable}"
+
+
+def _moral_line(row: Mapping[Any, Any]) -> str:
+    via = f"  (common child: {row['via']}?)" if row["via"] else ""
+    return f"  {row['moral']:.2f}  {row['a']} ·· {row['b']}{via}"
 
 
 def _plain(value: Any) -> Any:

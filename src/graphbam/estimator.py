@@ -1,4 +1,4 @@
-"""`infer`, `infer_many` and `BAM`: read, prepare, one forward pass, enforce what is known, report."""
+"""`infer`, `infer_many` and `BAM`: read, prepare, find links, enforce what is known, find colliders, report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from graphbam.edges import Failure, Result
 from graphbam.errors import ConfigError, GraphbamError
 from graphbam.graph import SKELETON
 from graphbam.knowledge import EdgeLike, Knowledge, PriorOdds, Tiers
+from graphbam.orientation import Structure, claim_table, structures
 from graphbam.preprocessing import (
     Large,
     Missing,
@@ -34,7 +35,7 @@ from graphbam.preprocessing import (
     standardise,
 )
 from graphbam.table import Matrix, find_tables, read_table
-from graphbam.weights import load_weights
+from graphbam.weights import list_weights, load_colliders, load_weights
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Called with the share of the work that is done and a sentence."""
@@ -57,6 +58,18 @@ OPERATIONS_A_THREAD = 1e10
 STABLE_FROM = 0.5
 """A pair counts as found in a resample from this skeleton probability on."""
 
+COLLIDERS = "colliders"
+"""Collider weights that are used unless others are named; a copy of the package without them finds no directions."""
+
+LINKED_FROM = 0.3
+"""The second network is asked about common neighbours that are linked with at least this probability …"""
+
+MORAL_FROM = 0.1
+"""… of pairs that are moral with at least this one."""
+
+COLLIDER_ROWS = 1000
+"""It sees at most so many rows, as many as in training: there are hundreds of questions, each as long as the table."""
+
 
 class Weights(Protocol):
     """What inference needs of weights; `graphbam.weights.LoadedWeights` has it."""
@@ -68,6 +81,27 @@ class Weights(Protocol):
     def header(self) -> dict[str, Any]: ...
 
     def probabilities(self, x_bmd: Tensor) -> Tensor: ...
+
+
+class Colliders(Protocol):
+    """What directions need of collider weights; `graphbam.weights.LoadedColliders` has it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def header(self) -> dict[str, Any]: ...
+
+    def answer(
+        self, x_md: Matrix, asked: Sequence[Structure], strength_dd: Matrix | None = None
+    ) -> Sequence[Matrix]: ...
+
+
+class Networks(NamedTuple):
+    """Both networks, loaded."""
+
+    edges: Weights
+    colliders: Colliders | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +125,7 @@ def infer(
     data: Any,
     *,
     weights: str | os.PathLike[str] | Weights = "edges",
+    colliders: str | os.PathLike[str] | Colliders | None = COLLIDERS,
     device: str = "auto",
     missing: Missing = "auto",
     encode: Encode = False,
@@ -114,6 +149,8 @@ def infer(
         One row a sample, one column a variable; everything `graphbam.table` can read.
     weights : str, path or LoadedWeights
         Name of weights in the package, or a file.
+    colliders : str, path, LoadedColliders or None
+        Weights of the second network, which finds directions; None: no directions.
     device : str
         ``"auto"`` takes a GPU if there is one.
     missing : {"auto", "drop", "impute", "error"}
@@ -149,6 +186,8 @@ def infer(
     >>> result = infer("cells.csv", stability=100)  # doctest: +SKIP
     >>> result.skeleton(fdr=0.1).undirected_edges()  # doctest: +SKIP
     [('PKA', 'Erk'), ('Raf', 'Mek')]
+    >>> result.cpdag().directed_edges()  # doctest: +SKIP
+    [('PKA', 'Erk')]
     """
     config = InferenceConfig(
         encode=encode,
@@ -158,21 +197,22 @@ def infer(
         stability=stability,
     )
     ready = _prepare(data, config)
-    loaded = open_weights(weights, device)
-    tell = progress or _be_silent
+    networks = Networks(open_weights(weights, device), open_colliders(colliders, device))
     if progress:
-        tell(0.0, _announce(ready, config, loaded))
+        progress(0.0, _announce(ready, config, networks.edges))
     x_bmd = ready.standardised()
-    p_dd3 = run_network(loaded, x_bmd).mean(axis=0)
-    share = _measure_stability(ready, config, loaded, tell) if config.stability else None
-    tell(1.0, "done")
-    return _finish(ready, config, loaded, x_bmd[0], p_dd3, share)
+    p_dd3 = run_network(networks.edges, x_bmd).mean(axis=0)
+    result = _finish(ready, config, networks, x_bmd, p_dd3, progress)
+    if progress:
+        progress(1.0, "done")
+    return result
 
 
 def infer_many(
     tables: Iterable[Any] | str | os.PathLike[str],
     *,
     weights: str | os.PathLike[str] | Weights = "edges",
+    colliders: str | os.PathLike[str] | Colliders | None = COLLIDERS,
     device: str = "auto",
     progress: Progress | None = None,
     **settings: Any,
@@ -183,7 +223,7 @@ def infer_many(
     ----------
     tables : iterable, or path of a folder
         Anything `infer` takes, shapes mixed freely.
-    weights, device, progress
+    weights, colliders, device, progress
         As in `infer`.
     **settings
         All other settings of `infer`, the same for every table.
@@ -196,7 +236,7 @@ def infer_many(
     if isinstance(tables, (str, os.PathLike)):
         tables = find_tables(tables)
     config, tell = _read_settings(settings), progress or _be_silent
-    loaded = open_weights(weights, device)
+    networks = Networks(open_weights(weights, device), open_colliders(colliders, device))
     sources = list(tables)
     answers: dict[int, Result | Failure] = {}
     ready: dict[int, Prepared] = {}
@@ -207,7 +247,7 @@ def infer_many(
             answers[k] = Failure(_describe(data, k), str(error))
     for batch in _batch_by_shape(ready):
         tell(len(answers) / len(sources), f"{len(answers)} of {len(sources)} tables done")
-        answers |= _infer_batch({k: ready.pop(k) for k in batch}, config, loaded)
+        answers |= _infer_batch({k: ready.pop(k) for k in batch}, config, networks)
     tell(1.0, "done")
     return [answers[k] for k in range(len(sources))]
 
@@ -257,15 +297,32 @@ def open_weights(weights: str | os.PathLike[str] | Weights, device: str = "auto"
     return load_weights(weights, choose_device(device))
 
 
+def open_colliders(colliders: str | os.PathLike[str] | Colliders | None, device: str = "auto") -> Colliders | None:
+    """Load collider weights onto a device; None for none, and where the usual ones are not in the package."""
+    if colliders is None or (colliders == COLLIDERS and COLLIDERS not in list_weights()):
+        return None
+    if not isinstance(colliders, (str, os.PathLike)):
+        if not hasattr(colliders, "answer"):
+            raise ConfigError(f"colliders={colliders!r} are no collider weights. Pass a name, a path, or None.")
+        return colliders
+    return load_colliders(colliders, choose_device(device))
+
+
 def run_network(loaded: Weights, x_bmd: Tensor) -> Matrix:
     """Probabilities of a batch, shape (B, D, D, 3); says what to do when memory runs out."""
+    n_tables, n_samples, n_variables = x_bmd.shape
+    work = n_tables * _count_work(loaded, n_samples, [n_variables])
+    with _explained_memory(n_samples, n_variables), _threads(_threads_for(work)):
+        return np.asarray(loaded.probabilities(x_bmd).double().cpu().numpy())
+
+
+@contextlib.contextmanager
+def _explained_memory(n_samples: int, n_variables: int) -> Iterator[None]:
     try:
-        with _threads(_threads_for(loaded, x_bmd)):
-            return np.asarray(loaded.probabilities(x_bmd).double().cpu().numpy())
+        yield
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "memory" not in str(error).lower():
             raise
-        _, n_samples, n_variables = x_bmd.shape
         raise ConfigError(
             f"{n_samples} rows × {n_variables} variables do not fit into memory. Pass a smaller max_rows, drop "
             "variables, or on a GPU try device='cpu'."
@@ -273,36 +330,41 @@ def run_network(loaded: Weights, x_bmd: Tensor) -> Matrix:
 
 
 def _finish(
-    ready: Prepared, config: InferenceConfig, loaded: Weights, x_me: Tensor, p_ee3: Matrix, share_ee: Matrix | None
+    ready: Prepared,
+    config: InferenceConfig,
+    networks: Networks,
+    x_bme: Tensor,
+    p_ee3: Matrix,
+    progress: Progress | None = None,
 ) -> Result:
-    """Put the constant columns back, enforce knowledge, collect the report. E counts the varying columns."""
-    n_variables, place = len(ready.names), np.ix_(ready.varying, ready.varying)
-    p_dd3 = np.tile([1.0, 0.0, 0.0], (n_variables, n_variables, 1))
-    p_dd3[place] = (p_ee3 + p_ee3.transpose(1, 0, 2)) / 2
-    share_dd: Matrix | None = None
-    if share_ee is not None:
-        share_dd = np.zeros((n_variables, n_variables))
-        share_dd[place] = share_ee
-        share_dd = _settle_stability(share_dd, ready.names, config.knowledge)
-    unlike = judge_domain(ready.features, loaded.header)
-    verdict = ("outside" if unlike else "inside") if loaded.header.get("domain") else None
+    """Enforce knowledge, find directions and stability, collect the report. E counts the varying columns."""
+    p_dd3 = config.knowledge.apply(ready.names, _put_constants_back(ready, p_ee3, [1.0, 0.0, 0.0]))
+    claims = _find_colliders(ready, config, networks.colliders, x_bme, p_dd3, progress)
+    share_dd = _measure_stability(ready, config, networks.edges, progress or _be_silent) if config.stability else None
+    header = networks.edges.header
+    unlike = judge_domain(ready.features, header)
+    verdict = ("outside" if unlike else "inside") if header.get("domain") else None
     return Result(
         names=ready.names,
-        probabilities=config.knowledge.apply(ready.names, p_dd3),
-        changes=ready.changes,
+        probabilities=p_dd3,
+        changes=(*ready.changes, *_tell_of_rows(x_bme, networks.colliders)),
         warnings=(*ready.warnings, *unlike, *_warn_about_knowledge(ready, config.knowledge)),
-        domain={
-            "features": ready.features,
-            "verdict": verdict,
-            "unlike": unlike,
-            "ranges": loaded.header.get("domain") or {},
-        },
+        domain={"features": ready.features, "verdict": verdict, "unlike": unlike, "ranges": header.get("domain") or {}},
         stability=share_dd,
         knowledge=config.knowledge or None,
         source=ready.source,
-        provenance=_provenance(ready, config, loaded),
-        sample=_draw_sample(ready, x_me),
+        provenance=_provenance(ready, config, networks),
+        sample=_draw_sample(ready, x_bme[0]),
+        colliders=claims,
     )
+
+
+def _put_constants_back(ready: Prepared, values_ee: Matrix, nothing: float | Sequence[float]) -> Matrix:
+    """Symmetric values of all pairs of columns from those of the varying ones; pairs with a constant have `nothing`."""
+    n_variables = len(ready.names)
+    values_dd = np.full((n_variables, n_variables, *values_ee.shape[2:]), nothing, dtype=np.float64)
+    values_dd[np.ix_(ready.varying, ready.varying)] = (values_ee + values_ee.swapaxes(0, 1)) / 2
+    return values_dd
 
 
 def _draw_sample(ready: Prepared, x_me: Tensor) -> Matrix:
@@ -322,11 +384,14 @@ def _warn_about_knowledge(ready: Prepared, knowledge: Knowledge) -> list[str]:
     ]
 
 
-def _provenance(ready: Prepared, config: InferenceConfig, loaded: Weights) -> dict[str, Any]:
+def _provenance(ready: Prepared, config: InferenceConfig, networks: Networks) -> dict[str, Any]:
+    edges, colliders = networks
     return {
         "graphbam": graphbam.__version__,
-        "weights": loaded.name,
-        "checksum": loaded.header.get("sha256"),
+        "weights": edges.name,
+        "checksum": edges.header.get("sha256"),
+        "colliders": None if colliders is None else colliders.name,
+        "colliders_checksum": None if colliders is None else colliders.header.get("sha256"),
         "seed": config.preprocessing.seed,
         "n_rows": ready.n_rows,
         "n_rows_used": sum(len(rows) for rows in ready.passes),
@@ -346,11 +411,86 @@ def _spell_encode(encode: Encode) -> bool | dict[str, list[str]]:
     return {name: [str(level) for level in levels] for name, levels in encode.items()}
 
 
+# ── directions ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _find_colliders(
+    ready: Prepared,
+    config: InferenceConfig,
+    colliders: Colliders | None,
+    x_bme: Tensor,
+    p_dd3: Matrix,
+    progress: Progress | None,
+) -> NDArray[np.void] | None:
+    """Claims of the second network, with places in `ready.names`; constant columns are nobody's child or parent."""
+    if colliders is None:
+        return None
+    p_ee3, x_bme = p_dd3[np.ix_(ready.varying, ready.varying)], x_bme[:, :COLLIDER_ROWS]
+    asked = list_questions(p_ee3)
+    if progress:
+        seconds = estimate_seconds(colliders, *x_bme.shape[:2], *_widths(asked))
+        pairs = f"{len(asked)} moral pair{'' if len(asked) == 1 else 's'}"
+        progress(0.5 / (config.stability + 1), f"directions, {pairs}: {_spell_seconds(seconds)}")
+    claims = ask_colliders(colliders, x_bme, asked, p_ee3[..., SKELETON])
+    for place in ("a", "c", "b"):
+        claims[place] = ready.varying[claims[place]]
+    return claims
+
+
+def list_questions(p_dd3: Matrix) -> list[Structure]:
+    """Pairs that may be moral with their common neighbours, by edge probabilities with prior knowledge in them.
+
+    The surest neighbours come first: which of many are asked about together must not depend on the order of columns.
+    """
+    p_dd = p_dd3[..., SKELETON]
+    asked = structures(p_dd3, LINKED_FROM, MORAL_FROM)
+    ranks = [np.argsort(-p_dd[one.a, one.candidates] * p_dd[one.b, one.candidates], kind="stable") for one in asked]
+    return [one._replace(candidates=one.candidates[rank]) for one, rank in zip(asked, ranks, strict=True)]
+
+
+def ask_colliders(
+    colliders: Colliders, x_bmd: Tensor, asked: Sequence[Structure], strength_dd: Matrix
+) -> NDArray[np.void]:
+    """Ask the second network which common neighbours of moral pairs are their common children.
+
+    Parameters
+    ----------
+    colliders : LoadedColliders
+    x_bmd : Tensor, shape (B, M, D)
+        Standardised draws of one table; the answers are averaged over them.
+    asked : sequence of Structure
+        From `list_questions`.
+    strength_dd : ndarray, shape (D, D)
+        How likely each link is.
+
+    Returns
+    -------
+    structured ndarray
+        Claims, as `graphbam.orientation.decide` takes them.
+    """
+    n_tables, n_samples, n_variables = x_bmd.shape
+    work = n_tables * _count_work(colliders, n_samples, _widths(asked))
+    with _explained_memory(n_samples, n_variables), _threads(_threads_for(work)):
+        answers = [colliders.answer(x_md.numpy(), asked, strength_dd=strength_dd) for x_md in x_bmd]
+    return claim_table(asked, [np.mean(several, axis=0) for several in zip(*answers, strict=True)])
+
+
+def _widths(asked: Sequence[Structure]) -> list[int]:
+    return [2 + len(one.candidates) + len(one.neighbours) for one in asked]
+
+
+def _tell_of_rows(x_bmd: Tensor, colliders: Colliders | None) -> tuple[str, ...]:
+    n_rows = x_bmd.shape[1]
+    if colliders is None or n_rows <= COLLIDER_ROWS:
+        return ()
+    return (f"directions are judged from {COLLIDER_ROWS} of {n_rows} rows, all that the second network takes",)
+
+
 # ── stability ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _measure_stability(ready: Prepared, config: InferenceConfig, loaded: Weights, tell: Progress) -> Matrix:
-    """Share of resamples in which a pair is a direct link, shape (E, E)."""
+    """Share of resamples in which a pair is a direct link, shape (D, D)."""
     x_md = ready.x_md[ready.passes[0]]
     rng = np.random.default_rng([config.preprocessing.seed, 1])  # a stream of its own, apart from the draw of rows
     names = [ready.names[k] for k in ready.varying]
@@ -363,7 +503,8 @@ def _measure_stability(ready: Prepared, config: InferenceConfig, loaded: Weights
         for p_dd3 in p_bdd3:
             found += inside.apply(names, p_dd3)[..., SKELETON] >= STABLE_FROM
         tell((start + n_tables + 1) / (config.stability + 1), f"{start + n_tables} of {config.stability} resamples")
-    return found / config.stability
+    share_dd = _put_constants_back(ready, found / config.stability, 0.0)
+    return _settle_stability(share_dd, ready.names, config.knowledge)
 
 
 def draw_resamples(rng: np.random.Generator, n_resamples: int, n_rows: int) -> NDArray[np.int64]:
@@ -429,17 +570,15 @@ def _batch_by_shape(ready: Mapping[int, Prepared]) -> list[list[int]]:
 
 
 def _infer_batch(
-    ready: Mapping[int, Prepared], config: InferenceConfig, loaded: Weights
+    ready: Mapping[int, Prepared], config: InferenceConfig, networks: Networks
 ) -> dict[int, Result | Failure]:
-    x_bmd = torch.cat([one.standardised() for one in ready.values()])
-    n_passes = len(next(iter(ready.values())).passes)
-    p_bdd3 = run_network(loaded, x_bmd)
-    p_bdd3 = p_bdd3.reshape(len(ready), n_passes, *p_bdd3.shape[1:]).mean(axis=1)
+    x_nbmd = torch.stack([one.standardised() for one in ready.values()])
+    p_ndd3 = run_network(networks.edges, x_nbmd.flatten(0, 1))
+    p_ndd3 = p_ndd3.reshape(*x_nbmd.shape[:2], *p_ndd3.shape[1:]).mean(axis=1)
     answers: dict[int, Result | Failure] = {}
-    for (k, one), x_md, p_dd3 in zip(ready.items(), x_bmd[::n_passes], p_bdd3, strict=True):
+    for (k, one), x_bmd, p_dd3 in zip(ready.items(), x_nbmd, p_ndd3, strict=True):
         try:
-            share = _measure_stability(one, config, loaded, _be_silent) if config.stability else None
-            answers[k] = _finish(one, config, loaded, x_md, p_dd3, share)
+            answers[k] = _finish(one, config, networks, x_bmd, p_dd3)
         except GraphbamError as error:
             answers[k] = Failure(one.source, str(error))
     return answers
@@ -460,24 +599,34 @@ def _announce(ready: Prepared, config: InferenceConfig, loaded: Weights) -> str:
     n_tables = len(ready.passes) + config.stability
     n_samples, n_variables = len(ready.passes[0]), ready.x_md.shape[1]
     seconds = estimate_seconds(loaded, n_tables, n_samples, n_variables)
-    about = f"about {seconds:.0f} s" if seconds >= 1 else "less than a second"
-    if seconds >= 120:
-        about = f"about {seconds / 60:.0f} min"
     passes = "one pass" if n_tables == 1 else f"{n_tables} passes"
-    return f"{n_samples} rows × {n_variables} variables, {passes}: {about}"
+    return f"{n_samples} rows × {n_variables} variables, {passes}: {_spell_seconds(seconds)}"
 
 
-def estimate_seconds(loaded: Weights, n_tables: int, n_samples: int, n_variables: int) -> float:
-    """Rough time of the forward passes: operations, counted, over the speed of this machine, measured on one product.
+def _spell_seconds(seconds: float) -> str:
+    if seconds >= 120:
+        return f"about {seconds / 60:.0f} min"
+    return f"about {seconds:.0f} s" if seconds >= 1 else "less than a second"
 
-    Right within a factor of two or so, unless other work comes or goes on the same cores.
+
+def estimate_seconds(loaded: Weights | Colliders, n_tables: int, n_samples: int, *widths: int) -> float:
+    """Rough time of forward passes: operations, counted, over the speed of this machine, measured on one product.
+
+    Widths are numbers of variables: one for a whole table, one a question for a collider network. Right within a factor
+    of two or so, unless other work comes or goes on the same cores.
     """
     network = getattr(loaded, "network", None)
     if network is None:
         return 0.0
     device = next(network.parameters()).device
     speed = GPU_SPEED if device.type != "cpu" else SHARE_OF_SPEED * measure_speed()
-    return n_tables * count_operations(network.config, n_samples, n_variables) / speed
+    return n_tables * _count_work(loaded, n_samples, widths) / speed
+
+
+def _count_work(loaded: Weights | Colliders, n_samples: int, widths: Sequence[int]) -> float:
+    """Operations for so many samples of each of these numbers of variables; 0 for weights that are no network."""
+    network = getattr(loaded, "network", None)
+    return 0.0 if network is None else sum(count_operations(network.config, n_samples, width) for width in widths)
 
 
 def count_operations(config: Any, n_samples: int, n_variables: int) -> float:
@@ -516,13 +665,8 @@ def _threads(most: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _threads_for(loaded: Weights, x_bmd: Tensor) -> int:
-    """Threads that are worth waking for a batch."""
-    network = getattr(loaded, "network", None)
-    if network is None:
-        return torch.get_num_threads()
-    n_tables, n_samples, n_variables = x_bmd.shape
-    work = n_tables * count_operations(network.config, n_samples, n_variables)
+def _threads_for(work: float) -> int:
+    """Threads that are worth waking for so many operations."""
     return max(1, int(min(work / OPERATIONS_A_THREAD, torch.get_num_threads())))
 
 
@@ -534,7 +678,7 @@ class BAM:
 
     Parameters
     ----------
-    weights, device, missing, encode, drop, max_rows, large, seed, knowledge, stability
+    weights, colliders, device, missing, encode, drop, max_rows, large, seed, knowledge, stability
         As in `infer`.
 
     Attributes
@@ -542,7 +686,7 @@ class BAM:
     edge_probabilities_ : ndarray, shape (D, D, 3)
         Probabilities of none · skeleton · moral.
     result_ : Result
-        The full answer.
+        The full answer; `result_.cpdag()` gives directions.
     n_features_in_ : int
         Number of columns seen by `fit`.
     feature_names_in_ : ndarray of str
@@ -560,6 +704,7 @@ class BAM:
         self,
         weights: Any = "edges",
         *,
+        colliders: Any = COLLIDERS,
         device: str = "auto",
         missing: Missing = "auto",
         encode: Encode = False,
@@ -571,6 +716,7 @@ class BAM:
         stability: int = 0,
     ) -> None:
         self.weights = weights
+        self.colliders = colliders
         self.device = device
         self.missing = missing
         self.encode = encode

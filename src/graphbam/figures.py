@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbam.errors import GraphbamError, GraphError
-from graphbam.graph import Graph
+from graphbam.graph import SKELETON, Graph, directed_part, skeleton, undirected_part
 from graphbam.layout import lay_out, separate
 
 if TYPE_CHECKING:
@@ -41,6 +41,11 @@ _LABEL_LIMIT = 40  # graphs with more variables are drawn without names
 _POINT_LIMIT = 1500  # scatter plots show at most this many samples
 _BOX_LIMIT = 40  # `plot` writes names into boxes up to this many variables, and beside dots beyond
 _NAME_LIMIT = 20  # longer names are cut in `plot`
+
+_LEGEND = (
+    "width of a line: how likely the link is · arrow head and number: how likely that direction is, given the link · "
+    "no head: direction left open"
+)
 
 
 def has_matplotlib() -> bool:
@@ -273,28 +278,30 @@ class Stroke(NamedTuple):
     p: float
     is_directed: bool = False
     is_moral: bool = False
+    sure: float | None = None
+    """Probability of the direction, or that it stays open, given the link; where that is known."""
 
 
 def plot(
     source: Result | Graph,
     path: str | os.PathLike[str] | None = None,
     *,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     fdr: float | None = None,
     moral: bool = False,
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the graph of a result, or any graph; likelier links are wider and darker.
+    """Draw the graph of a result, or any graph; likelier links are wider and darker, and so are likelier arrow heads.
 
     Parameters
     ----------
     source : Result or Graph
-        Of a result, the direct links that pass `threshold` or `fdr` are drawn.
+        Of a result, its `graph` is drawn: with directions where they are known.
     path : path, optional
         Where to save the picture; the suffix names the format.
     threshold, fdr
-        As in `Result.skeleton`.
+        As in `Result.graph`.
     moral : bool
         Whether to add pairs that are dependent through a common child, dashed.
     title : str, optional
@@ -316,7 +323,8 @@ def plot(
     labels = [_shorten(name) for name in source.names]
     boxed = len(labels) <= _BOX_LIMIT
     if ax is None:
-        ax = _new_axes(labels, _headline(source, strokes, threshold, fdr) if title is None else title)
+        legend = _LEGEND if any(stroke.sure is not None for stroke in strokes) else ""
+        ax = _new_axes(labels, _headline(source, strokes, threshold, fdr) if title is None else title, legend)
     elif title:
         ax.set_title(title, color=INK, loc="left")
     size = _points_of(ax)
@@ -325,9 +333,11 @@ def plot(
     adjacency = np.zeros((len(labels), len(labels)))
     for stroke in strokes:
         adjacency[stroke.i, stroke.j] = not stroke.is_moral
-    place_d2 = _place_in(adjacency, half_d2, size)
+    gap = 14.0 if boxed and any(stroke.is_directed for stroke in strokes) else 3.0  # room for heads
+    place_d2 = _place_in(adjacency, half_d2, size, gap)
+    sheet = _Sheet(ax, place_d2, half_d2, font if boxed else None)
     for stroke in strokes:
-        _draw_stroke(ax, stroke, place_d2, half_d2, boxed)
+        sheet.draw(stroke)
     draw = _draw_boxes if boxed else _draw_dots
     draw(ax, labels, place_d2, half_d2, font, adjacency)
     figure = ax.get_figure(root=True)
@@ -337,44 +347,62 @@ def plot(
     return figure
 
 
-def _list_strokes(source: Result | Graph, threshold: float, fdr: float | None, moral: bool) -> list[Stroke]:
+def _list_strokes(source: Result | Graph, threshold: float | None, fdr: float | None, moral: bool) -> list[Stroke]:
     """Lines to draw, the faintest first so that the surest lie on top."""
     from graphbam.edges import Result
 
     if isinstance(source, Graph):
-        edges = source.adjacency.astype(bool)
-        both = edges & edges.T
-        strokes = [Stroke(int(i), int(j), 0.75) for i, j in np.argwhere(np.triu(both))]
-        return strokes + [Stroke(int(i), int(j), 0.75, is_directed=True) for i, j in np.argwhere(edges & ~both)]
+        return _list_edges(source)
     if not isinstance(source, Result):
         raise GraphError(f"a {type(source).__name__} cannot be drawn. Pass a Result or a Graph.")
-    skeleton_dd = source.skeleton(threshold, fdr).adjacency
-    p_dd3 = source.probabilities
-    strokes = [Stroke(int(i), int(j), p_dd3[i, j, 1]) for i, j in np.argwhere(np.triu(skeleton_dd))]
+    graph, p_dd3 = source.graph(threshold, fdr), source.probabilities
+    strokes = _list_edges(graph, p_dd3[..., SKELETON])
     if moral:
-        extra_dd = np.triu(source.moral_graph(threshold, fdr).adjacency) & (1 - skeleton_dd)
-        strokes += [Stroke(int(i), int(j), p_dd3[i, j, 1:].sum(), is_moral=True) for i, j in np.argwhere(extra_dd)]
+        likely_dd = source.moral_graph(0.5 if threshold is None else threshold, fdr).adjacency
+        pairs = np.argwhere(np.triu(likely_dd > skeleton(graph.adjacency))).tolist()
+        strokes += [Stroke(i, j, p_dd3[i, j, 1:].sum(), is_moral=True) for i, j in pairs]
     return sorted(strokes, key=lambda stroke: (not stroke.is_moral, stroke.p))
 
 
-def _headline(source: Result | Graph, strokes: list[Stroke], threshold: float, fdr: float | None) -> str:
-    n_direct = sum(not stroke.is_moral for stroke in strokes)
-    parts = [f"{len(source.names)} variables", f"{n_direct} link{'' if n_direct == 1 else 's'}"]
+def _list_edges(graph: Graph, p_dd: Array | None = None) -> list[Stroke]:
+    """Lines of a graph; `p_dd` or, if it has them, its own probabilities say how likely they are."""
+    from graphbam.edges import OrientedGraph
+
+    arrow_dd = graph.arrow_probability_dd if isinstance(graph, OrientedGraph) else None
+    p_dd = graph.edge_probability_dd if isinstance(graph, OrientedGraph) else p_dd
+    p_dd = np.full(graph.adjacency.shape, 0.75) if p_dd is None else p_dd
+    strokes = []
+    for i, j in np.argwhere(np.triu(undirected_part(graph.adjacency))).tolist():
+        sure = None if arrow_dd is None else float(1 - arrow_dd[i, j] - arrow_dd[j, i])
+        strokes.append(Stroke(i, j, p_dd[i, j], sure=sure))
+    for i, j in np.argwhere(directed_part(graph.adjacency)).tolist():
+        sure = None if arrow_dd is None else float(arrow_dd[i, j])
+        strokes.append(Stroke(i, j, p_dd[i, j], is_directed=True, sure=sure))
+    return strokes
+
+
+def _headline(source: Result | Graph, strokes: list[Stroke], threshold: float | None, fdr: float | None) -> str:
+    n_direct, n_arrows = sum(not stroke.is_moral for stroke in strokes), sum(stroke.is_directed for stroke in strokes)
+    links = f"{n_direct} link{'' if n_direct == 1 else 's'}"
+    if n_arrows or any(stroke.sure is not None for stroke in strokes):
+        links += f", {n_arrows or 'none'} directed"
+    parts = [f"{len(source.names)} variables", links]
     if len(strokes) > n_direct:
         parts.append(f"{len(strokes) - n_direct} moral (dashed)")
     if not isinstance(source, Graph):
-        parts.append(f"at most {fdr:.0%} expected false" if fdr is not None else f"p ≥ {threshold:g}")
+        parts.append(source.spell_cut(threshold, fdr))
     return " · ".join(parts)
 
 
-def _new_axes(labels: list[str], title: str) -> Axes:
+def _new_axes(labels: list[str], title: str, legend: str) -> Axes:
     """A figure of 7 to 15 inches: wider for more variables and longer names."""
     boxes_d2 = 2 * _half_boxes(labels, _font_size(len(labels))) if len(labels) <= _BOX_LIMIT else np.zeros((1, 2))
     roomy = np.sqrt(6 * (boxes_d2 + 6).prod(axis=1).sum() / 0.68) / 72
     width = float(np.clip(max(6 + len(labels) / 12, roomy), 7, 15))
     figure = _new_figure(width, width * 0.68)
-    axes = figure.add_axes((0.02, 0.02, 0.96, 0.9))
+    axes = figure.add_axes((0.02, 0.06 if legend else 0.02, 0.96, 0.86 if legend else 0.9))
     figure.text(0.025, 0.955, title, color=QUIET, fontsize=10.5, va="center")
+    figure.text(0.025, 0.03, legend, color=QUIET, fontsize=min(8.5, 1.05 * width), va="center")
     return axes
 
 
@@ -391,11 +419,11 @@ def _points_of(axes: Axes) -> tuple[float, float]:
     return width, height
 
 
-def _place_in(adjacency_dd: Array, half_d2: Array, size: tuple[float, float]) -> Array:
+def _place_in(adjacency_dd: Array, half_d2: Array, size: tuple[float, float], gap: float) -> Array:
     margin = half_d2.max(axis=0) + 4
     room = np.maximum(np.array(size) - 2 * margin, 1)
     place_d2 = margin + lay_out(adjacency_dd, aspect=room[0] / room[1]) * room
-    return separate(place_d2, half_d2 + 3, size)
+    return separate(place_d2, half_d2 + gap, size)
 
 
 def _shorten(name: str) -> str:
@@ -416,19 +444,81 @@ def _dot_radius(n_variables: int) -> float:
     return float(np.clip(7 - n_variables / 60, 2.5, 5))
 
 
-def _draw_stroke(axes: Axes, stroke: Stroke, place_d2: Array, half_d2: Array, boxed: bool) -> None:
-    a, b = place_d2[stroke.i], place_d2[stroke.j]
-    strength = max(0.0, (stroke.p - 0.3) / 0.7)
-    width = (0.5 + 2.4 * stroke.p**2) * (1.0 if boxed else 0.55)
-    style: dict[str, Any] = {"color": MORAL_LINE if stroke.is_moral else LINE, "alpha": 0.3 + 0.65 * strength}
-    if stroke.is_directed:
-        tip = b - (b - a) * _rim(b - a, half_d2[stroke.j] + 1.5, boxed)
-        head = "-|>,head_length=0.6,head_width=0.25" if boxed else "-|>,head_length=0.35,head_width=0.16"
-        arrow = {"arrowstyle": head, "linewidth": width, "shrinkA": 0, "shrinkB": 0, **style}
-        axes.annotate("", xy=(tip[0], tip[1]), xytext=(a[0], a[1]), zorder=2, arrowprops=arrow)
-        return
-    dashes: Any = (0, (3, 2.2)) if stroke.is_moral else "solid"
-    axes.plot([a[0], b[0]], [a[1], b[1]], linewidth=width, linestyle=dashes, zorder=1 + stroke.p, **style)
+def _darkness(p: float) -> float:
+    return 0.3 + 0.65 * max(0.0, (p - 0.3) / 0.7)
+
+
+class _Sheet:
+    """Where lines are drawn: around the boxes of other variables, with numbers where there is room."""
+
+    def __init__(self, axes: Axes, place_d2: Array, half_d2: Array, font: float | None) -> None:
+        self.axes, self.place_d2, self.half_d2 = axes, place_d2, half_d2
+        self.font = font  # None where variables are dots: lines are straight then, and have no numbers
+        self.scale = 0.55 if font is None else 1.0
+        self._numbers: list[Array] = []
+
+    def draw(self, stroke: Stroke) -> None:
+        """A line, with a head and a number where it has a direction."""
+        a, b = self.place_d2[stroke.i], self.place_d2[stroke.j]
+        middle = self._find_way(stroke)
+        end = self._draw_head(middle, stroke) if stroke.is_directed else b
+        line_p2 = _bend(a, middle, end)
+        dashes: Any = (0, (3, 2.2)) if stroke.is_moral else "solid"
+        style: dict[str, Any] = {"color": MORAL_LINE if stroke.is_moral else LINE, "alpha": _darkness(stroke.p)}
+        width = (0.5 + 2.4 * stroke.p**2) * self.scale
+        self.axes.plot(*line_p2.T, linewidth=width, linestyle=dashes, zorder=1 + stroke.p, **style)
+        if self.font is not None and stroke.is_directed and stroke.sure is not None:
+            self._draw_number(line_p2, stroke.sure, self.font)
+
+    def _find_way(self, stroke: Stroke) -> Array:
+        """Control point of the least bent line that touches no other box, or as few as possible."""
+        a, b = self.place_d2[stroke.i], self.place_d2[stroke.j]
+        across = np.array([a[1] - b[1], b[0] - a[0]])
+        if self.font is None:
+            return np.asarray((a + b) / 2)
+        others = np.delete(np.arange(len(self.place_d2)), [stroke.i, stroke.j])
+        ways = [(a + b) / 2 + bend * across for bend in (0.0, 0.12, -0.12, 0.24, -0.24, 0.4, -0.4)]
+        return min(ways, key=lambda middle: self._count_hits(_bend(a, middle, b), others))
+
+    def _count_hits(self, line_p2: Array, nodes: NDArray[np.int64]) -> int:
+        gap_pn2 = np.abs(line_p2[:, None] - self.place_d2[nodes]) - self.half_d2[nodes]
+        return int((gap_pn2 < 2).all(axis=-1).any(axis=0).sum())
+
+    def _draw_head(self, middle: Array, stroke: Stroke) -> Array:
+        """A triangle with its tip on the rim, darker for a surer direction; returns where the line has to end."""
+        from matplotlib.patches import Polygon
+
+        b = self.place_d2[stroke.j]
+        tip = b - (b - middle) * _rim(b - middle, self.half_d2[stroke.j] + 1.5, self.font is not None)
+        along = (b - middle) / max(float(np.hypot(*(b - middle))), 1e-9)
+        across = np.array([-along[1], along[0]])
+        base = tip - self.scale * 10 * along
+        corners = np.stack([tip, base + self.scale * 4.6 * across, base - self.scale * 4.6 * across])
+        alpha = _darkness(stroke.p if stroke.sure is None else stroke.sure)
+        self.axes.add_patch(Polygon(corners, facecolor=INK, alpha=alpha, linewidth=0, zorder=2.5))
+        return np.asarray(base)
+
+    def _draw_number(self, line_p2: Array, sure: float, font: float) -> None:
+        """How sure a direction is, at the first free place near the middle of its line; nowhere if all are taken."""
+        from matplotlib.patheffects import withStroke
+
+        half_2 = np.array([0.9, 0.42]) * font
+        centres_n2 = np.concatenate([self.place_d2, *(number[None] for number in self._numbers)])
+        halves_n2 = np.concatenate([self.half_d2, np.tile(half_2, (len(self._numbers), 1))])
+        for share in (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74):
+            place_2 = line_p2[round(share * (len(line_p2) - 1))]
+            if not (np.abs(centres_n2 - place_2) < halves_n2 + half_2).all(axis=1).any():
+                halo = [withStroke(linewidth=2.2, foreground=PAPER)]
+                style: dict[str, Any] = {"fontsize": 0.72 * font, "color": INK, "zorder": 2.8, "path_effects": halo}
+                self.axes.text(place_2[0], place_2[1], f"{sure:.2f}", ha="center", va="center", **style)
+                self._numbers.append(place_2)
+                return
+
+
+def _bend(a: Array, middle: Array, b: Array, n_points: int = 41) -> Array:
+    """Points of the quadratic curve from a to b with control point `middle`."""
+    t = np.linspace(0, 1, n_points)[:, None]
+    return np.asarray((1 - t) ** 2 * a + 2 * t * (1 - t) * middle + t**2 * b)
 
 
 def _rim(along_2: Array, half_2: Array, boxed: bool) -> float:

@@ -579,6 +579,21 @@ class Graph:
         """
         return Graph(self.names, dag_to_cpdag(consistent_extension(self.adjacency)))
 
+    def to_dag(self) -> Graph:
+        """Direct the undirected edges without a cycle or a new v-structure; always the same DAG.
+
+        Raises
+        ------
+        GraphError
+            If no DAG extends the graph.
+
+        Examples
+        --------
+        >>> Graph(["a", "b", "c"], [[0, 1, 0], [1, 0, 1], [0, 1, 0]]).to_dag()
+        Graph(3 variables: b → a, c → b)
+        """
+        return Graph(self.names, consistent_extension(self.adjacency))
+
     def to_networkx(self) -> Any:
         """Convert to networkx.
 

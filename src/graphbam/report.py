@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import graphbam
-from graphbam.edges import Result, choose_pairs, suspect_children
+from graphbam.edges import Result, choose_cut, choose_pairs, suspect_children
 from graphbam.graph import MORAL, SKELETON
 from graphbam.layout import lay_out
 
@@ -45,7 +45,7 @@ _IN_MEMORY = re.compile(r"an? .+ with \d+ rows and \d+ columns")
 
 
 def write_report(
-    result: Result, path: str | os.PathLike[str], *, threshold: float = 0.5, fdr: float | None = None
+    result: Result, path: str | os.PathLike[str], *, threshold: float | None = None, fdr: float | None = None
 ) -> Path:
     """Write the report of a result: one HTML file that works offline.
 
@@ -56,7 +56,7 @@ def write_report(
     path : path
         The file to write.
     threshold, fdr
-        Where the slider stands at first; as in `Result.skeleton`.
+        The graph that is shown first, as in `Result.graph`.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def write_report(
     return path
 
 
-def render(result: Result, *, threshold: float = 0.5, fdr: float | None = None) -> str:
+def render(result: Result, *, threshold: float | None = None, fdr: float | None = None) -> str:
     """The report as text; parameters are those of `write_report`."""
     model = build_model(result, threshold=threshold, fdr=fdr)
     parts = {
@@ -82,11 +82,11 @@ def render(result: Result, *, threshold: float = 0.5, fdr: float | None = None) 
     return _MARK.sub(lambda match: parts[match[1]], _read("page.html"))  # one sweep: values are not looked into
 
 
-def build_model(result: Result, *, threshold: float = 0.5, fdr: float | None = None) -> dict[str, Any]:
+def build_model(result: Result, *, threshold: float | None = None, fdr: float | None = None) -> dict[str, Any]:
     """Everything the page knows, as plain numbers, lists and text.
 
-    Pairs are columns of equal length, likeliest direct link first; `directed` is 1 for i → j, −1 for j → i and 0
-    for no direction, `via` the place of the suspected common child or −1.
+    Pairs are columns of equal length, likeliest direct link first; `via` is the place of the suspected common child or
+    −1, `forward` the probability of i → j given a link. `graphs` are the graphs with directions that the page offers.
 
     Examples
     --------
@@ -99,20 +99,19 @@ def build_model(result: Result, *, threshold: float = 0.5, fdr: float | None = N
     """
     i, j = np.triu_indices(result.n_variables, 1)
     p_n = result.probabilities[i, j, SKELETON]
-    chosen = choose_pairs(p_n, threshold, fdr)
-    if fdr is not None:
-        threshold = float(p_n[chosen].min()) if chosen.any() else 1.0
+    threshold, fdr = choose_cut(threshold=threshold, fdr=fdr)
     order = np.lexsort((-result.probabilities[i, j, MORAL], -p_n))
     kept, left_out = order[:MOST_PAIRS], order[MOST_PAIRS:]
     precision_dd, sample = _model_sample(result)
     return {
         "names": list(result.names),
-        "positions": _round(lay_out(result.skeleton(threshold).adjacency), 4).tolist(),
+        "positions": _round(lay_out(result.graph(threshold, fdr).adjacency), 4).tolist(),
         "pairs": _model_pairs(result, i[kept], j[kept], precision_dd),
+        "graphs": _model_graphs(result, i[kept], j[kept], threshold, fdr),
         "n_pairs": len(p_n),
         "n_rows": result.provenance.get("n_rows_used"),
         "floor": float(p_n[left_out].max()) + 1e-4 if len(left_out) else 0.0,
-        "threshold": _round_down(threshold),
+        "threshold": _place_slider(p_n, threshold, fdr),
         "histogram": np.histogram(p_n, bins=20, range=(0, 1))[0].tolist(),
         "levels": [_model_level(p_n, level) for level in FDR_LEVELS],
         "changes": list(result.changes),
@@ -137,17 +136,55 @@ def _model_pairs(
         "skeleton": _round(p_n3[:, SKELETON], 4).tolist(),
         "moral": _round(p_n3[:, MORAL], 4).tolist(),
         "via": suspect_children(result.probabilities)[i, j].tolist(),
-        "directed": [0] * len(i),
         "fixed": _find_fixed(result, i, j),
+        "forward": None,
+        "backward": None,
         "stability": None,
         "partial": None,
     }
+    if result.colliders is not None:
+        pairs["forward"] = _round(result.arrow_probabilities[i, j], 3).tolist()
+        pairs["backward"] = _round(result.arrow_probabilities[j, i], 3).tolist()
     if result.stability is not None:
         pairs["stability"] = _round(result.stability[i, j], 3).tolist()
     if precision_dd is not None:
         scale_d = np.sqrt(precision_dd.diagonal())
         pairs["partial"] = _round(-precision_dd[i, j] / (scale_d[i] * scale_d[j]), 4).tolist()
     return pairs
+
+
+def _model_graphs(
+    result: Result, i: NDArray[np.int64], j: NDArray[np.int64], threshold: float | None, fdr: float | None
+) -> list[dict[str, Any]]:
+    """The graph that was asked for, the nearest to the truth, and those of all false-discovery targets."""
+    if result.colliders is None:
+        return []
+    cuts = dict.fromkeys([(threshold, fdr), (None, None), *((None, level) for level in FDR_LEVELS)])
+    return [_model_graph(result, i, j, *cut) for cut in cuts]
+
+
+def _model_graph(
+    result: Result, i: NDArray[np.int64], j: NDArray[np.int64], threshold: float | None, fdr: float | None
+) -> dict[str, Any]:
+    """Places of the links among the pairs, and marks: 1 for i → j, −1 for j → i, 0 for no direction."""
+    graph = result.cpdag(threshold=threshold, fdr=fdr)
+    out, back = graph.adjacency[i, j], graph.adjacency[j, i]
+    (linked,) = np.nonzero(out | back)
+    return {
+        "threshold": threshold,
+        "fdr": fdr,
+        "pairs": linked.tolist(),
+        "marks": (out - back)[linked].tolist(),
+        "distance": round(graph.expected_shd(), 2),
+    }
+
+
+def _place_slider(p_n: Array, threshold: float | None, fdr: float | None) -> float:
+    """Threshold of the first view of links: the one given, or where the last link of a false-discovery target is."""
+    if fdr is None:
+        return _round_down(0.5 if threshold is None else threshold)
+    chosen = choose_pairs(p_n, fdr=fdr)
+    return _round_down(p_n[chosen].min()) if chosen.any() else 1.0
 
 
 def _find_fixed(result: Result, i: NDArray[np.int64], j: NDArray[np.int64]) -> dict[str, str]:
@@ -214,7 +251,8 @@ def _list_provenance(result: Result) -> list[tuple[str, str]]:
     """Labels and values for the card on where the answer comes from."""
     known = result.provenance
     rows = [("Table", result.source), ("graphbam", known.get("graphbam")), ("Weights", known.get("weights"))]
-    rows += [("Checksum", known.get("checksum")), ("Seed", known.get("seed"))]
+    rows += [("Checksum", known.get("checksum")), ("Colliders", known.get("colliders"))]
+    rows += [("Their checksum", known.get("colliders_checksum")), ("Seed", known.get("seed"))]
     if known.get("n_rows") is not None:
         rows.append(("Rows", f"{known.get('n_rows_used')} used of {known['n_rows']}"))
     if known.get("n_resamples"):
@@ -245,7 +283,7 @@ def _changed_settings(result: Result) -> dict[str, Any] | None:
         return None
     from graphbam.estimator import infer
 
-    given = {"weights": result.provenance.get("weights"), **settings}
+    given = {name: result.provenance.get(name) for name in ("weights", "colliders")} | settings
     given["drop"] = tuple(given.get("drop", ()))
     defaults = inspect.signature(infer).parameters
     return {name: value for name, value in given.items() if name in defaults and value != defaults[name].default}
@@ -255,6 +293,8 @@ def _spell_command(source: str, settings: Mapping[str, Any], has_knowledge: bool
     words = ["graphbam", "infer", source]
     for name, value in settings.items():
         option = "--" + name.replace("_", "-")
+        if name == "colliders" and value is None:
+            option, value = "--no-cpdag", True
         for one in value if isinstance(value, tuple) else (value,):
             words += [option] if one is True else [option, str(one)]
     words += ["--knowledge", "knowledge.json"] if has_knowledge else []

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from graphbam.edges import CLASSES, Result
+from graphbam.edges import CLASSES, OrientedGraph, Result
 from graphbam.errors import ConfigError, GraphError
 from graphbam.graph import Graph
 
@@ -44,34 +44,45 @@ class Link(NamedTuple):
         """``->`` or ``--``."""
         return "->" if self.is_directed else "--"
 
+    def turned(self) -> Link:
+        """The same, read from b to a."""
+        other = {"forward": "backward", "backward": "forward"}
+        return self._replace(a=self.b, b=self.a, numbers={other.get(k, k): p for k, p in self.numbers.items()})
 
-def list_links(source: Graph | Result, threshold: float = 0.5, fdr: float | None = None) -> list[Link]:
-    """List edges: those of a graph, or the direct links of a result with their probabilities, likeliest first.
+
+def list_links(source: Graph | Result, threshold: float | None = None, fdr: float | None = None) -> list[Link]:
+    """List the edges of a graph, or of the `graph` of a result, with their probabilities, likeliest first.
 
     Examples
     --------
     >>> [(link.a, link.mark, link.b) for link in list_links(Graph(["x", "y"], [[0, 1], [0, 0]]))]
     [('x', '->', 'y')]
     """
-    if isinstance(source, Graph):
-        links = [Link(a, b, True, {}) for a, b in source.directed_edges()]
-        return links + [Link(a, b, False, {}) for a, b in source.undirected_edges()]
-    links = []
-    place = {name: k for k, name in enumerate(source.names)}
-    for a, b in source.skeleton(threshold, fdr).undirected_edges():
-        p_3 = source.probabilities[place[a], place[b]]
-        numbers = dict(zip(CLASSES, p_3.tolist(), strict=True))
-        if source.stability is not None:
-            numbers["stability"] = float(source.stability[place[a], place[b]])
-        links.append(Link(a, b, False, numbers))
-    return sorted(links, key=lambda link: -link.numbers["skeleton"])
+    graph = source if isinstance(source, Graph) else source.graph(threshold, fdr)
+    place = {name: k for k, name in enumerate(graph.names)}
+    edges = [(a, b, True) for a, b in graph.directed_edges()] + [(a, b, False) for a, b in graph.undirected_edges()]
+    links = [Link(a, b, directed, _list_numbers(source, graph, place[a], place[b])) for a, b, directed in edges]
+    return sorted(links, key=lambda link: -link.numbers.get("skeleton", 1.0))
+
+
+def _list_numbers(source: Graph | Result, graph: Graph, i: int, j: int) -> dict[str, float]:
+    """What is known of one edge."""
+    numbers: dict[str, float] = {}
+    if isinstance(source, Result):
+        numbers |= zip(CLASSES, source.probabilities[i, j].tolist(), strict=True)
+        numbers |= {} if source.stability is None else {"stability": float(source.stability[i, j])}
+    if isinstance(graph, OrientedGraph):
+        numbers["skeleton"] = float(graph.edge_probability_dd[i, j])
+        numbers["forward"] = float(graph.arrow_probability_dd[i, j])
+        numbers["backward"] = float(graph.arrow_probability_dd[j, i])
+    return numbers
 
 
 # ── formats ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def to_csv(source: Graph | Result, threshold: float = 0.5, fdr: float | None = None) -> str:
-    """Edge list. A result gives every pair with its probabilities, a graph its edges.
+def to_csv(source: Graph | Result, threshold: float | None = None, fdr: float | None = None) -> str:
+    """Edge list. A result gives every pair with its probabilities, a graph its edges with what is known of them.
 
     Examples
     --------
@@ -79,13 +90,13 @@ def to_csv(source: Graph | Result, threshold: float = 0.5, fdr: float | None = N
     a,edge,b
     x,->,"y ""2""\"
     """
-    if isinstance(source, Result):
+    if isinstance(source, (Result, OrientedGraph)):
         text: str = source.table().to_csv(index=False, float_format="%.6g", lineterminator="\n")
         return text
     return _rows_to_csv([("a", "edge", "b"), *((link.a, link.mark, link.b) for link in list_links(source))])
 
 
-def to_adjacency_csv(source: Graph | Result, threshold: float = 0.5, fdr: float | None = None) -> str:
+def to_adjacency_csv(source: Graph | Result, threshold: float | None = None, fdr: float | None = None) -> str:
     """Adjacency matrix with names on both sides; 1 in row i, column j for i → j, on both sides for i — j.
 
     Examples
@@ -95,7 +106,7 @@ def to_adjacency_csv(source: Graph | Result, threshold: float = 0.5, fdr: float 
     x,0,1
     y,0,0
     """
-    graph = source if isinstance(source, Graph) else source.skeleton(threshold, fdr)
+    graph = source if isinstance(source, Graph) else source.graph(threshold, fdr)
     rows = ((name, *row) for name, row in zip(graph.names, graph.adjacency.tolist(), strict=True))
     return _rows_to_csv([("", *graph.names), *rows])
 
@@ -106,23 +117,31 @@ def _rows_to_csv(rows: list[tuple[Any, ...]]) -> str:
     return buffer.getvalue()
 
 
-def to_json(source: Graph | Result, threshold: float = 0.5, fdr: float | None = None) -> str:
+def to_json(source: Graph | Result, threshold: float | None = None, fdr: float | None = None) -> str:
     """Names and edges; for a result also everything that `Result.from_dict` needs to rebuild it."""
     edges = [{"a": k.a, "edge": k.mark, "b": k.b, **k.numbers} for k in list_links(source, threshold, fdr)]
     if isinstance(source, Graph):
         values = {"format": "graphbam-graph", "version": 1, "names": list(source.names), "edges": edges}
         return json.dumps(values, ensure_ascii=False, indent=1)
-    cut = {"fdr": fdr} if fdr is not None else {"threshold": threshold}
     values = source.to_dict()
     values["probabilities"] = source.probabilities.round(7).tolist()  # a third of the size
-    return json.dumps({**values, "cut": cut, "edges": edges}, ensure_ascii=False)
+    return json.dumps({**values, "cut": _describe_cut(source, threshold, fdr), "edges": edges}, ensure_ascii=False)
 
 
-def to_graphml(source: Graph | Result, threshold: float = 0.5, fdr: float | None = None) -> str:
+def _describe_cut(result: Result, threshold: float | None, fdr: float | None) -> dict[str, Any]:
+    """What decided which edges there are."""
+    if fdr is not None:
+        return {"fdr": fdr}
+    if threshold is None and result.colliders is not None:
+        return {"objective": "shd"}
+    return {"threshold": 0.5 if threshold is None else threshold}
+
+
+def to_graphml(source: Graph | Result, threshold: float | None = None, fdr: float | None = None) -> str:
     """GraphML, read by networkx, igraph, Gephi, yEd and Cytoscape.
 
     Nodes carry their name as id. If any edge is directed, all are written so, an undirected one as two, and the
-    attribute ``kind`` tells them apart.
+    attribute ``kind`` tells them apart. ``forward`` is the probability of the arrow from source to target.
     """
     links = list_links(source, threshold, fdr)
     is_directed = any(link.is_directed for link in links)
@@ -136,15 +155,15 @@ def to_graphml(source: Graph | Result, threshold: float = 0.5, fdr: float | None
         f'<node id={quoteattr(n)}><data key="name">{_xml(n)}</data></node>' for n in map(_check_xml, source.names)
     ]
     for link in links:
-        lines += [_graphml_edge(link, link.a, link.b)]
-        lines += [_graphml_edge(link, link.b, link.a)] if is_directed and not link.is_directed else []
+        lines += [_graphml_edge(link)]
+        lines += [_graphml_edge(link.turned())] if is_directed and not link.is_directed else []
     return "\n".join([*lines, "</graph>", "</graphml>", ""])
 
 
-def _graphml_edge(link: Link, a: str, b: str) -> str:
+def _graphml_edge(link: Link) -> str:
     data = {"kind": "directed" if link.is_directed else "undirected", **link.numbers}
     inside = "".join(f'<data key="{key}">{value}</data>' for key, value in data.items())
-    return f"<edge source={quoteattr(a)} target={quoteattr(b)}>{inside}</edge>"
+    return f"<edge source={quoteattr(link.a)} target={quoteattr(link.b)}>{inside}</edge>"
 
 
 def _xml(text: str) -> str:
@@ -157,8 +176,8 @@ def _check_xml(name: str) -> str:
     return name
 
 
-def to_dot(source: Graph | Result, threshold: float = 0.5, fdr: float | None = None) -> str:
-    r"""Graphviz DOT: nodes n0, n1 … with their names as labels; wider lines for likelier edges.
+def to_dot(source: Graph | Result, threshold: float | None = None, fdr: float | None = None) -> str:
+    r"""Graphviz DOT: nodes n0, n1 … with their names as labels; wider lines for likelier edges, arrows with theirs.
 
     Examples
     --------
@@ -177,11 +196,16 @@ def to_dot(source: Graph | Result, threshold: float = 0.5, fdr: float | None = N
     lines += [f'  n{k} [label="{_dot(name)}"];' for name, k in place.items()]
     for link in links:
         style = {"dir": "none"} if is_directed and not link.is_directed else {}
-        if p := link.numbers.get("skeleton"):
-            style |= {"penwidth": f"{0.5 + 2.5 * p:.2f}", "tooltip": f'"{p:.3f}"'}
+        style |= _dot_style(link)
         inside = f" [{', '.join(f'{key}={value}' for key, value in style.items())}]" if style else ""
         lines.append(f"  n{place[link.a]} {'->' if is_directed else '--'} n{place[link.b]}{inside};")
     return "\n".join([*lines, "}", ""])
+
+
+def _dot_style(link: Link) -> dict[str, str]:
+    p, forward = link.numbers.get("skeleton"), link.numbers.get("forward")
+    style = {} if p is None else {"penwidth": f"{0.5 + 2.5 * p:.2f}", "tooltip": f'"{p:.3f}"'}
+    return style | ({"label": f'"{forward:.2f}"'} if link.is_directed and forward is not None else {})
 
 
 def _dot(name: str) -> str:
@@ -194,7 +218,7 @@ FORMATS = {".csv": to_csv, ".json": to_json, ".graphml": to_graphml, ".dot": to_
 """Suffix → function that makes the text of the file."""
 
 OUTPUTS = {"edges.csv": to_csv, "graph.json": to_json, "graph.graphml": to_graphml, "graph.dot": to_dot}
-"""Files that `save_outputs` writes."""
+"""Files that `save_outputs` writes, and with directions arrows.csv."""
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -205,7 +229,7 @@ def export(
     path: str | os.PathLike[str],
     *,
     layout: Literal["edges", "adjacency"] = "edges",
-    threshold: float = 0.5,
+    threshold: float | None = None,
     fdr: float | None = None,
 ) -> Path:
     """Write a graph or a result to a file; the suffix chooses the format.
@@ -213,13 +237,13 @@ def export(
     Parameters
     ----------
     source : Graph or Result
-        Of a result, graph formats hold the direct links that pass `threshold` or `fdr`.
+        Of a result, graph formats hold its `graph`: with directions where they are known.
     path : path
         Ending in .csv, .json, .graphml, .dot or .gv; missing folders are made.
     layout : {"edges", "adjacency"}
         What a CSV file holds.
     threshold, fdr
-        As in `Result.skeleton`.
+        As in `Result.graph`.
 
     Returns
     -------
@@ -245,11 +269,13 @@ def save_outputs(
     result: Result,
     folder: str | os.PathLike[str],
     *,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     fdr: float | None = None,
     extra: Mapping[str, Writer] | None = None,
 ) -> list[Path]:
-    """Write edges.csv, graph.json, graph.graphml and graph.dot into a folder, all of them or none.
+    """Write edges.csv, graph.json, graph.graphml, graph.dot and, where directions are known, arrows.csv into a folder.
+
+    All of them are written, or none.
 
     Parameters
     ----------
@@ -257,7 +283,7 @@ def save_outputs(
     folder : path
         Made if missing; files of the same name are replaced, others stay.
     threshold, fdr
-        As in `Result.skeleton`.
+        As in `Result.graph`.
     extra : mapping from file name to function
         More files; each function gets the path to write to.
 
@@ -268,6 +294,8 @@ def save_outputs(
     """
     folder = Path(folder)
     texts = {name: make(result, threshold, fdr) for name, make in OUTPUTS.items()}
+    if result.colliders is not None:
+        texts["arrows.csv"] = to_csv(result.graph(threshold, fdr))
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; the outputs need a folder. Choose another name.")
     with _clear_errors(folder):

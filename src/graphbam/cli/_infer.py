@@ -17,15 +17,23 @@ if TYPE_CHECKING:
     from graphbam.edges import Failure, Result
 
 NO_PICTURE = "no graph.png, since matplotlib is missing; run: pip install 'graphbam[plot]'"
+NO_DIRECTIONS = "no directions, since no collider weights come with this copy; pass some with --colliders FILE"
 
 
 def infer(
     table: Annotated[str, typer.Argument(help="A table (csv, tsv, parquet, also .gz), a folder of them, or 'sachs'.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the results.")],
     weights: Annotated[str, typer.Option(help="Name of shipped weights, or a file.")] = "edges",
+    colliders: Annotated[str, typer.Option(help="The same for the network that finds directions.")] = "colliders",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
-    threshold: Annotated[float, typer.Option(help="Smallest probability of a link in the graph files.")] = 0.5,
-    fdr: Annotated[float | None, typer.Option(help="False-discovery target instead of a threshold.")] = None,
+    cpdag: Annotated[
+        bool | None, typer.Option("--cpdag/--no-cpdag", help="Directions; by default where there are weights for them.")
+    ] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="How the graph is chosen: shd (nearest to the truth), fdr or threshold.")
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="Smallest probability of a link in the graph.")] = None,
+    fdr: Annotated[float | None, typer.Option(help="False-discovery target instead, for links and arrows.")] = None,
     missing: Annotated[str, typer.Option(help="Missing values: auto, drop, impute or error.")] = "auto",
     encode: Annotated[bool, typer.Option("--encode", help="Turn text and dates into numbers.")] = False,
     drop: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")] = None,
@@ -42,22 +50,24 @@ def infer(
 ) -> None:
     """Infer the graph of a table: edges.csv, graph.json, graph.graphml, graph.dot, report.html and graph.png.
 
+    With directions it is a CPDAG, arrows where the data decide and plain links where they do not; see arrows.csv.
+
     Exit codes: 0 all is well; 1 some tables of a folder failed, the others are written; 2 wrong usage or unusable
     input, nothing is written.
     """
     settings: dict[str, Any] = {
-        "weights": weights, "device": device, "missing": missing, "encode": encode, "drop": tuple(drop or ()),
+        "weights": weights, "colliders": _choose_colliders(cpdag, colliders), "device": device,
+        "missing": missing, "encode": encode, "drop": tuple(drop or ()),
         "max_rows": max_rows, "large": large, "seed": seed, "knowledge": knowledge, "forbidden": forbid or (),
         "required": require or (), "tiers": _read_tiers(tiers), "stability": stability,
     }  # fmt: skip
     _check_out(out)
     source = _find_source(table)
-    cut: dict[str, Any] = {"threshold": threshold, "fdr": fdr}
     with _progress(quiet or as_json) as progress:
-        _check_cut(**cut)
+        cut = _read_cut(objective, threshold, fdr)
         answers = _infer_all(source, out, settings | {"progress": progress})
     write = _try_to_write if source.is_dir() else _write
-    reports = [write(answer, folder, cut) for folder, answer in answers]
+    reports = [write(answer, folder, cut, cpdag) for folder, answer in answers]
     _print(reports, is_folder=source.is_dir(), cut=cut, quiet=quiet, as_json=as_json)
     if any("error" in report for report in reports):
         raise typer.Exit(1)
@@ -75,13 +85,20 @@ def _check_out(out: Path) -> None:
         raise ConfigError(f"{out} is a file; the outputs need a folder. Choose another name with -o.")
 
 
-def _check_cut(threshold: float, fdr: float | None) -> None:
-    """Refuse an impossible threshold before the work, not after it."""
-    import numpy as np
+def _choose_colliders(cpdag: bool | None, colliders: str) -> str | None:
+    """Weights for directions, if any are wanted; those that are insisted on must be there before the work begins."""
+    if cpdag:
+        from graphbam.weights import load_colliders
 
-    from graphbam.edges import choose_pairs
+        load_colliders(colliders)
+    return None if cpdag is False else colliders
 
-    choose_pairs(np.empty(0), threshold, fdr)
+
+def _read_cut(objective: Any, threshold: float | None, fdr: float | None) -> dict[str, float | None]:
+    """What decides which links there are; refuses the impossible before the work, not after it."""
+    from graphbam.edges import choose_cut
+
+    return dict(zip(("threshold", "fdr"), choose_cut(objective, threshold, fdr), strict=True))
 
 
 def _find_source(table: str) -> Path:
@@ -116,15 +133,15 @@ def _unique_stems(tables: list[Path]) -> list[str]:
     ]
 
 
-def _try_to_write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -> dict[str, Any]:
+def _try_to_write(answer: Result | Failure, folder: Path, cut: dict[str, Any], cpdag: bool | None) -> dict[str, Any]:
     """`_write` for one table of many: what goes wrong is noted, the others go on."""
     try:
-        return _write(answer, folder, cut)
+        return _write(answer, folder, cut, cpdag)
     except GraphbamError as error:
         return {"source": answer.source, "error": str(error)}
 
 
-def _write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -> dict[str, Any]:
+def _write(answer: Result | Failure, folder: Path, cut: dict[str, Any], cpdag: bool | None) -> dict[str, Any]:
     """Write all files of one answer, all of them or none."""
     from graphbam import figures
     from graphbam.edges import Failure
@@ -138,6 +155,7 @@ def _write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -> dict[
         extra["graph.png"] = lambda path: _ignore(figures.plot(answer, path, **cut))
     files = save_outputs(answer, folder, extra=extra, **cut)
     notes = [] if figures.has_matplotlib() else [NO_PICTURE]
+    notes += [NO_DIRECTIONS] if answer.colliders is None and cpdag is None else []
     return {"source": answer.source, "result": answer, "files": files, "notes": notes}
 
 

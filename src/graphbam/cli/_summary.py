@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphbam.edges import Result
+from graphbam.edges import OrientedGraph, Result
 from graphbam.writers import Link, list_links
 
 MOST_LINKS = 12
@@ -17,6 +17,7 @@ BAR = 10
 WHAT = {
     "report.html": "open it in a browser: graph, evidence, table",
     "graph.png": "the picture",
+    "arrows.csv": "the links of the graph with their directions, and how sure they are",
     "edges.csv": "every pair with its probabilities",
     "graph.json": "the whole result",
     "graph.graphml": "for networkx, Gephi, Cytoscape",
@@ -36,8 +37,10 @@ def to_dict(report: dict[str, Any], cut: dict[str, Any]) -> dict[str, Any]:
         "n_variables": result.n_variables,
         "n_rows": result.provenance.get("n_rows_used"),
         "n_links": len(links),
+        "n_arrows": _count_arrows(result, links),
         "expected_false": round(_expect_false(links), 4),
-        "links": [{"a": link.a, "b": link.b, **link.numbers} for link in links],
+        "expected_distance": _expect_distance(result, cut),
+        "links": [{"a": link.a, "edge": link.mark, "b": link.b, **link.numbers} for link in links],
         "n_moral": len(_list_moral(result, cut)),
         "changes": list(result.changes),
         "warnings": list(result.warnings),
@@ -54,6 +57,8 @@ def show(report: dict[str, Any], cut: dict[str, Any], *, is_brief: bool = False)
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text.assemble((_line(result.source or "table"), "bold"), f"  {_facts(result)}"))
     console.print(Text("  " + _headline(result, links, cut)))
+    if result.colliders is not None and links:
+        console.print(Text("  " + _say_directions(result, links, cut)))
     if is_brief:
         console.print(Text(f"  {report['files'][0].parent}", style="dim"))
     else:
@@ -76,13 +81,23 @@ def _facts(result: Result) -> str:
 
 
 def _headline(result: Result, links: list[Link], cut: dict[str, Any]) -> str:
-    rule = f"p ≥ {cut['threshold']:g}" if cut["fdr"] is None else f"false-discovery target {cut['fdr']:g}"
     wrong = _expect_false(links)
-    parts = [f"{len(links)} link{'' if len(links) == 1 else 's'} at {rule}"]
+    parts = [f"{len(links)} link{'' if len(links) == 1 else 's'} {result.spell_cut(**cut)}"]
     if links:
         parts.append(f"{'fewer than 0.1' if wrong < 0.1 else f'{wrong:.1f}'} expected false")
     moral = len(_list_moral(result, cut))
     return ", ".join(parts) + f"; {moral} pair{'' if moral == 1 else 's'} linked through a common child only"
+
+
+def _say_directions(result: Result, links: list[Link], cut: dict[str, Any]) -> str:
+    arrows, distance = _count_arrows(result, links), _expect_distance(result, cut)
+    if arrows == 0:
+        found = "none has a direction, all could point either way"
+    elif arrows == len(links):
+        found = "all have a direction"
+    else:
+        found = f"{arrows} {'has' if arrows == 1 else 'have'} a direction, the others could point either way"
+    return f"{found}; expected distance to the true graph {distance:.1f}"
 
 
 def _show_links(console: Console, result: Result, links: list[Link]) -> None:
@@ -92,6 +107,8 @@ def _show_links(console: Console, result: Result, links: list[Link]) -> None:
         bar = Text("━" * max(1, round(BAR * p)), style="cyan").append("━" * (BAR - max(1, round(BAR * p))), style="dim")
         arrow = "→" if link.is_directed else "—"
         cells = [Text(f"  {p:.2f}"), bar, Text(f"{_line(link.a)} {arrow} {_line(link.b)}")]
+        if result.colliders is not None:
+            cells.append(Text(f"this way {link.numbers['forward']:.2f}" if link.is_directed else "", style="dim"))
         if result.stability is not None:
             cells.append(Text(f"in {link.numbers['stability']:.0%} of resamples", style="dim"))
         grid.add_row(*cells)
@@ -117,8 +134,20 @@ def _show_files(console: Console, report: dict[str, Any]) -> None:
 
 
 def _list_moral(result: Result, cut: dict[str, Any]) -> set[frozenset[str]]:
-    pairs = {frozenset(pair) for pair in result.moral_graph(**cut).undirected_edges()}
-    return pairs - {frozenset(pair) for pair in result.skeleton(**cut).undirected_edges()}
+    threshold = 0.5 if cut["threshold"] is None else cut["threshold"]
+    pairs = {frozenset(pair) for pair in result.moral_graph(threshold, cut["fdr"]).undirected_edges()}
+    return pairs - {frozenset(pair) for pair in result.graph(**cut).skeleton().undirected_edges()}
+
+
+def _count_arrows(result: Result, links: list[Link]) -> int | None:
+    """None where directions are not known."""
+    return None if result.colliders is None else sum(link.is_directed for link in links)
+
+
+def _expect_distance(result: Result, cut: dict[str, Any]) -> float | None:
+    """Expected structural Hamming distance to the true CPDAG; None where directions are not known."""
+    graph = result.graph(**cut)
+    return round(graph.expected_shd(), 4) if isinstance(graph, OrientedGraph) else None
 
 
 def _expect_false(links: list[Link]) -> float:

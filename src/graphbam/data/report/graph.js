@@ -16,7 +16,7 @@ let strokes = []; // drawn links: { k, a, b, isMoral, group, ink, hit, head }
 
 const nodes = names.map((name, n) => {
   const [x, y] = [model.positions[n][0] * PAGE.width, model.positions[n][1] * PAGE.height];
-  return { n, x, y, home: { x, y }, start: { x, y }, vx: 0, vy: 0, halfWidth: 6, halfHeight: 6, degree: 0 };
+  return { n, x, y, home: { x, y }, start: { x, y }, vx: 0, vy: 0, halfWidth: 6, halfHeight: 6, radius: 6, degree: 0 };
 });
 
 function buildNodes() {
@@ -47,10 +47,10 @@ function buildNodes() {
 
 /** Make the links that pass the threshold, the faintest first so that the surest lie on top. */
 function buildEdges() {
-  const nLinks = countLinks();
-  const direct = Array.from({ length: Math.min(nLinks, MOST_DRAWN) }, (_, k) => k).reverse();
+  const links = listLinks();
+  const direct = links.slice(0, MOST_DRAWN).reverse();
   const moral = state.moral ? listMoral().slice(0, MOST_DRAWN).reverse() : [];
-  byId("limit").textContent = nLinks > MOST_DRAWN ? `· the ${MOST_DRAWN} likeliest of ${nLinks} links are drawn` : "";
+  byId("limit").textContent = links.length > MOST_DRAWN ? `· the ${MOST_DRAWN} likeliest of ${links.length} links are drawn` : "";
   nodes.forEach((node) => (node.degree = 0));
   strokes = [...moral.map((k) => buildEdge(k, true)), ...direct.map((k) => buildEdge(k, false))];
   edgeLayer.replaceChildren(...strokes.map((stroke) => stroke.group));
@@ -59,17 +59,17 @@ function buildEdges() {
 
 function buildEdge(k, isMoral) {
   const p = isMoral ? pairs.skeleton[k] + pairs.moral[k] : pairs.skeleton[k];
-  const [a, b] = [nodes[pairs.i[k]], nodes[pairs.j[k]]];
+  const [a, b] = endsOf(k).map((n) => nodes[n]);
   if (!isMoral) [a, b].forEach((node) => (node.degree += 1));
   const thin = (boxed ? 1 : 0.6) * (isMoral ? 0.55 : 1);
   const ink = make("path", { class: "ink", "stroke-width": (thin * (0.8 + 4.2 * p * p)).toFixed(2), "stroke-opacity": (0.25 + 0.6 * p).toFixed(2) });
   const hit = make("path", { class: "hit" });
-  const head = !isMoral && pairs.directed[k] ? make("path", { class: "head" }) : null;
+  const head = directionOf(k) ? make("path", { class: "head", "fill-opacity": (0.25 + 0.75 * chancesOf(k).there).toFixed(2) }) : null;
   const group = make("g", { class: isMoral ? "edge moral" : "edge", "data-pair": k });
   group.append(ink, ...(head ? [head] : []), hit);
   group.addEventListener("click", () => pickPair(k));
   group.addEventListener("pointerenter", (event) => {
-    showTip(event, `${spell(k)}   ${pairs.skeleton[k].toFixed(2)}${isMoral ? ` direct, ${pairs.moral[k].toFixed(2)} common child` : ""}`);
+    showTip(event, `${spell(k)}   ${describeEdge(k, isMoral)}`);
     showPair(k);
   });
   group.addEventListener("pointerleave", () => {
@@ -77,6 +77,13 @@ function buildEdge(k, isMoral) {
     showPair(null);
   });
   return { k, a, b, isMoral, group, ink, hit, head };
+}
+
+function describeEdge(k, isMoral) {
+  const p = pairs.skeleton[k].toFixed(2);
+  if (isMoral) return `${p} direct, ${pairs.moral[k].toFixed(2)} common child`;
+  if (state.graph === null) return p;
+  return directionOf(k) ? `link ${p}, this way ${chancesOf(k).there.toFixed(2)}` : `link ${p}, direction left open`;
 }
 
 // ── drawing ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -95,26 +102,50 @@ function redraw() {
 function drawEdge(stroke) {
   const [ax, ay] = toScreen(stroke.a);
   const [bx, by] = toScreen(stroke.b);
-  const bend = stroke.isMoral ? 0.1 : 0; // so that a dashed link does not hide behind others
+  const bend = findBend(stroke, ax, ay, bx, by);
   const [cx, cy] = [(ax + bx) / 2 - bend * (by - ay), (ay + by) / 2 + bend * (bx - ax)];
-  const path = `M${ax.toFixed(1)} ${ay.toFixed(1)}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${bx.toFixed(1)} ${by.toFixed(1)}`;
+  const head = stroke.head ? arrowHead(stroke.b, cx, cy, bx, by) : null;
+  const [ex, ey] = head ? head.base : [bx, by];
+  const path = `M${ax.toFixed(1)} ${ay.toFixed(1)}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${ex.toFixed(1)} ${ey.toFixed(1)}`;
   stroke.ink.setAttribute("d", path);
   stroke.hit.setAttribute("d", path);
-  if (stroke.head) {
-    const forward = pairs.directed[stroke.k] > 0;
-    stroke.head.setAttribute("d", forward ? arrowHead(stroke.b, ax, ay, bx, by) : arrowHead(stroke.a, bx, by, ax, ay));
-  }
+  if (head) stroke.head.setAttribute("d", head.path);
 }
 
-/** A triangle whose tip touches the rim of the node it points to. */
+const BENDS = [0, 0.12, -0.12, 0.24, -0.24, 0.4, -0.4];
+
+/** How far a line has to bend to touch no other box; one through a common child bends anyway, to be seen beside others. */
+function findBend({ a, b, isMoral }, ax, ay, bx, by) {
+  if (!boxed) return isMoral ? 0.1 : 0;
+  let [best, fewest] = [0, Infinity];
+  for (const bend of isMoral ? BENDS.slice(1) : BENDS) {
+    const [cx, cy] = [(ax + bx) / 2 - bend * (by - ay), (ay + by) / 2 + bend * (bx - ax)];
+    const hits = nodes.filter((node) => node !== a && node !== b && isOnWay(node, ax, ay, cx, cy, bx, by)).length;
+    if (hits < fewest) [best, fewest] = [bend, hits];
+    if (!hits) break;
+  }
+  return best;
+}
+
+function isOnWay(node, ax, ay, cx, cy, bx, by) {
+  const [x, y] = toScreen(node);
+  for (let t = 0.04; t < 1; t += 0.04) {
+    const [u, v, w] = [(1 - t) * (1 - t), 2 * t * (1 - t), t * t];
+    if (Math.abs(u * ax + v * cx + w * bx - x) < node.halfWidth + 3 && Math.abs(u * ay + v * cy + w * by - y) < node.halfHeight + 3) return true;
+  }
+  return false;
+}
+
+/** A triangle whose tip touches the rim of the node it points to, and the middle of its base, where the line ends. */
 function arrowHead(node, ax, ay, bx, by) {
   const length = Math.hypot(bx - ax, by - ay) || 1;
   const [ux, uy] = [(bx - ax) / length, (by - ay) / length];
   const rim = boxed ? Math.min(node.halfWidth / (Math.abs(ux) || 1e-9), node.halfHeight / (Math.abs(uy) || 1e-9)) : node.radius;
   const [tx, ty] = [bx - (rim + 2) * ux, by - (rim + 2) * uy];
-  const [long, wide] = boxed ? [12, 5] : [8, 3.5];
+  const [long, wide] = boxed ? [13, 6] : [8, 3.8];
   const [mx, my] = [tx - long * ux, ty - long * uy];
-  return `M${tx} ${ty}L${mx - wide * uy} ${my + wide * ux}L${mx + wide * uy} ${my - wide * ux}Z`;
+  const points = [[tx, ty], [mx - wide * uy, my + wide * ux], [mx + wide * uy, my - wide * ux]];
+  return { path: `M${points.map((point) => point.map((value) => value.toFixed(1)).join(" ")).join("L")}Z`, base: [mx, my] };
 }
 
 /** Names beside dots, away from their links, most linked first; one that would cover something waits for room. */

@@ -6,26 +6,57 @@ function setThreshold(threshold) {
   state.threshold = Math.min(1, Math.max(SLIDER_LOW, threshold));
   byId("threshold").value = state.threshold;
   byId("cut").textContent = state.threshold.toFixed(2);
-  const nLinks = countLinks();
-  const wrong = expectFalse(nLinks);
-  byId("n-links").textContent = count(nLinks, "link");
-  byId("n-false").textContent = nLinks ? `${wrong < 0.1 ? "< 0.1" : wrong.toFixed(1)} expected false (${percent(wrong / nLinks)})` : "none is that likely";
-  byId("n-moral").textContent = listMoral().length.toLocaleString("en");
   for (const chip of byId("levels").querySelectorAll("button")) {
     chip.setAttribute("aria-pressed", Math.abs(Number(chip.dataset.threshold) - state.threshold) < 1e-9);
   }
+  refresh();
+}
+
+/** Show one of the graphs with directions, or, for null, the links above the threshold. */
+function setGraph(n) {
+  state.graph = n;
+  refresh();
+  drawDetail();
+}
+
+/** Draw everything that depends on which links are shown. */
+function refresh() {
+  sayView();
   buildEdges();
   redraw();
   mark(state.pair, state.node);
   drawSure();
-  for (const row of byId("rows").children) row.classList.toggle("below", pairs.skeleton[row.dataset.pair] < state.threshold);
+  drawArrows();
+  for (const row of byId("rows").children) row.classList.toggle("below", !isShown(Number(row.dataset.pair)));
+}
+
+function sayView() {
+  const links = listLinks();
+  const [wrong, hasDirections] = [expectFalse(links), state.graph !== null];
+  byId("n-links").textContent = count(links.length, "link");
+  byId("n-false").textContent = links.length ? `${wrong < 0.1 ? "< 0.1" : wrong.toFixed(1)} expected false (${percent(wrong / links.length)})` : "none is that likely";
+  byId("n-moral").textContent = listMoral().length.toLocaleString("en");
+  byId("n-arrows").textContent = hasDirections ? `, ${links.filter(directionOf).length} with a direction` : "";
+  for (const id of ["dial", "levels"]) byId(id).hidden = hasDirections;
+  for (const id of ["how", "choices", "key", "arrows"]) byId(id).hidden = !hasDirections;
+  byId("view-directions").setAttribute("aria-pressed", hasDirections);
+  byId("view-links").setAttribute("aria-pressed", !hasDirections);
+  if (!hasDirections) return;
+  byId("how").textContent = `${sayChoice(model.graphs[state.graph])} Expected distance to the true graph: ${model.graphs[state.graph].distance.toFixed(1)} edges.`;
+  byId("choices").querySelectorAll("button").forEach((chip, n) => chip.setAttribute("aria-pressed", n === state.graph));
+}
+
+function sayChoice({ threshold, fdr }) {
+  if (fdr !== null) return `The most links of which at most ${percent(fdr)} are expected to be false, and of the arrows too.`;
+  if (threshold !== null) return `All links and common children with probability ${threshold} or more.`;
+  return "The graph with the fewest wrong edges to be expected.";
 }
 
 function pickPair(k) {
   [state.pair, state.node] = [k, null];
   mark(k, null);
   drawDetail();
-  for (const row of byId("rows").children) row.classList.toggle("picked", Number(row.dataset.pair) === k && k !== null);
+  for (const row of document.querySelectorAll("tr[data-pair]")) row.classList.toggle("picked", Number(row.dataset.pair) === k && k !== null);
 }
 
 function pickNode(n) {
@@ -69,7 +100,19 @@ function startLevels() {
     if (!links || threshold < SLIDER_LOW) continue;
     levels.append(make("button", { type: "button", "data-threshold": threshold, title: `The most links of which at most ${percent(fdr)} are expected to be false`, onclick: () => setThreshold(threshold) }, `≤ ${percent(fdr)}`));
   }
-  levels.hidden = !levels.querySelector("button");
+  if (levels.children.length === 0) levels.replaceChildren();
+}
+
+function startViews() {
+  byId("views").hidden = !model.graphs.length;
+  let last = 0;
+  byId("view-directions").addEventListener("click", () => setGraph(last));
+  byId("view-links").addEventListener("click", () => setGraph(null));
+  byId("choices").append("Graph");
+  model.graphs.forEach((graph, n) => {
+    const label = graph.fdr !== null ? `≤ ${percent(graph.fdr)}` : graph.threshold !== null ? `p ≥ ${graph.threshold}` : "nearest";
+    byId("choices").append(make("button", { type: "button", title: sayChoice(graph), onclick: () => setGraph((last = n)) }, label));
+  });
 }
 
 function startGraph() {
@@ -113,13 +156,14 @@ function start() {
   startTheme();
   drawCards();
   drawHead();
+  startViews();
   startLevels();
   startGraph();
   byId("threshold").min = SLIDER_LOW;
   byId("threshold").addEventListener("input", (event) => setThreshold(Number(event.target.value)));
   byId("moral").addEventListener("change", (event) => {
     state.moral = event.target.checked;
-    setThreshold(state.threshold);
+    refresh();
   });
   byId("search").addEventListener("input", () => {
     table.nShown = ROWS;

@@ -1,10 +1,11 @@
 // ── the model: what the page knows ──────────────────────────────────────────────────────────────────────────
 // Pairs are ranked by their probability of a direct link, so the links above any threshold are the first few.
+// Two views: one of the graphs with directions that come with the model, or the links above a threshold.
 
 const model = JSON.parse(document.getElementById("model").textContent);
 const { names, pairs } = model;
 const byId = (id) => document.getElementById(id);
-const state = { threshold: model.threshold, moral: false, pair: null, node: null };
+const state = { threshold: model.threshold, graph: model.graphs.length ? 0 : null, moral: false, pair: null, node: null };
 
 /** Make an element; text goes in as text, never as markup. */
 function make(tag, attributes = {}, ...children) {
@@ -31,9 +32,29 @@ function shorten(name, limit = 20) {
   return `${letters.slice(0, limit - tail - 1).join("")}…${letters.slice(-tail).join("")}`;
 }
 
-/** Sign between the two names of a pair: 1 for i → j, −1 for j → i, 0 for no direction. */
-const sign = (k) => ({ 0: "—", 1: "→", "-1": "←" })[pairs.directed[k]];
-const spell = (k) => `${flat(names[pairs.i[k]])} ${isMoral(k) ? "··" : sign(k)} ${flat(names[pairs.j[k]])}`;
+// ── directions ──────────────────────────────────────────────────────────────────────────────────────────────
+
+const marks = model.graphs.map((graph) => new Map(graph.pairs.map((k, n) => [k, graph.marks[n]])));
+
+/** 1 for i → j, −1 for j → i, 0 for no direction, in the graph that is shown. */
+const directionOf = (k) => (state.graph === null ? 0 : marks[state.graph].get(k) || 0);
+
+/** The two variables of a pair, the cause first where one is known. */
+const endsOf = (k) => (directionOf(k) < 0 ? [pairs.j[k], pairs.i[k]] : [pairs.i[k], pairs.j[k]]);
+
+/** Given a link: how likely it points from the first to the second of `endsOf`, the other way, or stays open. */
+function chancesOf(k) {
+  const both = [pairs.forward[k], pairs.backward[k]];
+  const [there, back] = directionOf(k) < 0 ? both.reverse() : both;
+  return { there, back, open: Math.max(0, 1 - there - back) };
+}
+
+function spell(k) {
+  const [a, b] = endsOf(k).map((n) => flat(names[n]));
+  return `${a} ${isMoral(k) ? "··" : directionOf(k) ? "→" : "—"} ${b}`;
+}
+
+// ── links ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** How many pairs reach the threshold; those are the first ones. */
 function countLinks(threshold = state.threshold) {
@@ -46,20 +67,23 @@ function countLinks(threshold = state.threshold) {
   return low;
 }
 
-/** With calibrated probabilities, a link is false with probability 1 − p; the sum is the expected number. */
-function expectFalse(nLinks) {
-  let sum = 0;
-  for (let k = 0; k < nLinks; k++) sum += 1 - pairs.skeleton[k];
-  return sum;
+const isShown = (k) => (state.graph === null ? pairs.skeleton[k] >= state.threshold : marks[state.graph].has(k));
+
+/** Places of the links in view, likeliest first. */
+function listLinks() {
+  return state.graph === null ? Array.from({ length: countLinks() }, (_, k) => k) : model.graphs[state.graph].pairs;
 }
 
+/** With calibrated probabilities, a link is false with probability 1 − p; the sum is the expected number. */
+const expectFalse = (links) => links.reduce((sum, k) => sum + 1 - pairs.skeleton[k], 0);
+
 /** A pair that is dependent, but rather through a common child than directly. */
-const isMoral = (k) => pairs.skeleton[k] < state.threshold && pairs.moral[k] > pairs.skeleton[k];
+const isMoral = (k) => !isShown(k) && pairs.moral[k] > pairs.skeleton[k];
 
 function listMoral() {
   const found = [];
-  for (let k = countLinks(); k < pairs.skeleton.length; k++) {
-    if (pairs.skeleton[k] + pairs.moral[k] >= state.threshold) found.push(k);
+  for (let k = 0; k < pairs.skeleton.length; k++) {
+    if (!isShown(k) && pairs.skeleton[k] + pairs.moral[k] >= state.threshold) found.push(k);
   }
   return found;
 }

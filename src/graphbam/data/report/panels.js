@@ -1,5 +1,7 @@
 // ── evidence for a pair or a variable ───────────────────────────────────────────────────────────────────────
 
+const WORTH_DIRECTING = 0.2; // pairs less likely to be linked get no direction
+
 function drawDetail(k = state.pair, n = state.node) {
   const children = k !== null ? describePair(k) : n !== null ? describeNode(n) : describeNothing();
   byId("detail").replaceChildren(...children);
@@ -10,16 +12,17 @@ function describeNothing() {
 }
 
 function describePair(k) {
-  const [a, b] = [names[pairs.i[k]], names[pairs.j[k]]];
+  const [first, second] = endsOf(k);
+  const [a, b] = [names[first], names[second]];
   const step = (by) => make("button", { type: "button", class: "ghost", "aria-label": by > 0 ? "Next pair" : "Previous pair", onclick: () => pickPair(Math.min(Math.max(k + by, 0), pairs.i.length - 1)) }, by > 0 ? "›" : "‹");
-  const title = make("h2", {}, `${flat(a)} ${isMoral(k) ? "··" : sign(k)} ${flat(b)}`);
+  const title = make("h2", {}, spell(k));
   const parts = [make("div", { class: "bar" }, title, make("span", { style: "white-space:nowrap" }, step(-1), " ", step(1)))];
-  parts.push(make("p", { class: "say" }, sentence(k)), ...drawSplit(k));
+  parts.push(make("p", { class: "say" }, sentence(k)), ...drawSplit(k), ...drawChances(k, a, b));
   if (!sample) return [...parts, make("p", { class: "quiet" }, "This report holds no sample of the data, hence no scatter plots.")];
-  const [x, y] = [sample[pairs.i[k]], sample[pairs.j[k]]];
+  const [x, y] = [sample[first], sample[second]];
   parts.push(drawFigure(`As measured · correlation ${signed(correlate(x, y))}`, x, y, a, b));
   if (names.length > 2) {
-    const [u, v] = residuals(k);
+    const [u, v] = first === pairs.i[k] ? residuals(k) : residuals(k).reverse();
     parts.push(drawFigure(`Others removed by regression · correlation ${signed(correlate(u, v))}`, u, v, a, b));
   }
   return parts;
@@ -44,25 +47,41 @@ function sentence(k) {
 function drawSplit(k) {
   const [p, q] = [pairs.skeleton[k], pairs.moral[k]];
   const shares = [["direct", p, "var(--accent)"], ["common child", q, "var(--moral)"], ["none", Math.max(0, 1 - p - q), "var(--lone)"]];
+  const [split, legend] = drawShares(shares);
+  if (pairs.stability) legend.append(make("span", {}, "found in ", make("b", {}, percent(pairs.stability[k])), " of resamples"));
+  return [split, legend];
+}
+
+/** Which way a link points, if there is one. */
+function drawChances(k, a, b) {
+  if (!pairs.forward || pairs.skeleton[k] < WORTH_DIRECTING) return [];
+  const { there, back, open } = chancesOf(k);
+  const [from, to] = [shorten(a, 14), shorten(b, 14)];
+  const shares = [[`${from} → ${to}`, there, "var(--pick)"], ["open", open, "var(--lone)"], [`${to} → ${from}`, back, "var(--quiet)"]];
+  return [make("p", { class: "say" }, "If there is a link, its direction:"), ...drawShares(shares)];
+}
+
+function drawShares(shares) {
   const split = make("div", { class: "split", role: "img", "aria-label": shares.map(([what, share]) => `${what} ${percent(share)}`).join(", ") });
   const legend = make("p", { class: "legend" });
   for (const [what, share, colour] of shares) {
     split.append(make("i", { style: `width:${100 * share}%;background:${colour}` }));
     legend.append(make("span", {}, make("i", { class: "swatch", style: `background:${colour}` }), `${what} `, make("b", {}, percent(share))));
   }
-  if (pairs.stability) legend.append(make("span", {}, "found in ", make("b", {}, percent(pairs.stability[k])), " of resamples"));
   return [split, legend];
 }
 
 function describeNode(n) {
   const found = [];
   for (let k = 0; k < pairs.i.length && found.length < 12; k++) {
-    if ((pairs.i[k] === n || pairs.j[k] === n) && (pairs.skeleton[k] >= state.threshold || found.length < 5)) found.push(k);
+    if ((pairs.i[k] === n || pairs.j[k] === n) && (isShown(k) || found.length < 5)) found.push(k);
   }
   const list = make("ul", { class: "list" });
   for (const k of found) {
-    const other = flat(names[pairs.i[k] === n ? pairs.j[k] : pairs.i[k]]);
-    const button = make("button", { type: "button", onclick: () => pickPair(k) }, make("span", {}, other), make("b", {}, pairs.skeleton[k].toFixed(2)));
+    const [first, second] = endsOf(k);
+    const other = flat(names[first === n ? second : first]);
+    const arrow = directionOf(k) ? (first === n ? "→ " : "← ") : "";
+    const button = make("button", { type: "button", onclick: () => pickPair(k) }, make("span", {}, arrow + other), make("b", {}, pairs.skeleton[k].toFixed(2)));
     list.append(make("li", {}, button));
   }
   return [make("h2", {}, flat(names[n])), make("p", { class: "say" }, `${count(nodes[n].degree, "link")} shown; likeliest neighbours:`), list];
@@ -122,8 +141,14 @@ function drawRow(k) {
     return make("td", { class: "number" }, meter, signed(value));
   });
   if (pairs.fixed[k]) cells[1].append(make("span", { class: "tag" }, pairs.fixed[k]));
+  const row = makeRow(k, cells);
+  row.classList.toggle("below", !isShown(k));
+  return row;
+}
+
+/** A row that stands for a pair: it marks the pair in the graph, and shows its evidence when chosen. */
+function makeRow(k, cells) {
   const row = make("tr", { tabindex: 0, "data-pair": k }, ...cells);
-  row.classList.toggle("below", pairs.skeleton[k] < state.threshold);
   row.classList.toggle("picked", k === state.pair);
   row.addEventListener("click", () => pickPair(k));
   row.addEventListener("pointerenter", () => mark(k, null));
@@ -138,6 +163,26 @@ function steerRow(event, row, k) {
   event.preventDefault();
   if (next) next.focus();
   else pickPair(k);
+}
+
+// ── the graph as a table ────────────────────────────────────────────────────────────────────────────────────
+
+/** Links of the graph with directions: arrows first, then those left open, the likeliest of each first. */
+function drawArrows() {
+  if (state.graph === null) return;
+  const links = [...model.graphs[state.graph].pairs];
+  const worth = (k) => (directionOf(k) ? 1 + pairs.skeleton[k] * chancesOf(k).there : pairs.skeleton[k]);
+  byId("arrow-rows").replaceChildren(...links.sort((k, m) => worth(m) - worth(k) || k - m).map(drawArrow));
+}
+
+function drawArrow(k) {
+  const [a, b] = endsOf(k).map((n) => flat(names[n]));
+  const { there, back, open } = chancesOf(k);
+  const meter = make("span", { class: "meter" }, make("i", { style: `width:${100 * there}%` }));
+  const ends = [make("td", { title: a }, a), make("td", {}, directionOf(k) ? "→" : "—"), make("td", { title: b }, b)];
+  const numbers = [pairs.skeleton[k], there, open, back].map((p) => make("td", { class: "number" }, p.toFixed(2)));
+  if (directionOf(k)) numbers[1].prepend(meter);
+  return makeRow(k, [...ends, ...numbers]);
 }
 
 // ── the other cards ─────────────────────────────────────────────────────────────────────────────────────────
