@@ -127,6 +127,8 @@ class ColliderNet(nn.Module):
         raw_bcdd = s_bcdd = self.correlation(h_bmdc)
         for block in self.bilinear:
             s_bcdd = block(s_bcdd, who.apart_b1dd)
+        if self.config.log_ridge:
+            s_bcdd = spd.correlate(s_bcdd, self.config.log_ridge)
         logits_bd: Tensor = self.head(h_bmdc, raw_bcdd, s_bcdd, who)
         return torch.where(roles_bd == CANDIDATE, logits_bd, 0.0)
 

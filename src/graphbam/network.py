@@ -72,6 +72,9 @@ class EdgeNetConfig:
     """Bilinear attention layers, each with its activation."""
     ridge: float = 1e-3
     """Added to the diagonal of every correlation matrix before the bilinear blocks."""
+    log_ridge: float = 0.0
+    """The same after them. Deep stacks need it: each block may shrink the smallest eigenvalue, and the slope of the
+    logarithm is one over it."""
     matrix_log: bool = True
     """Whether the logarithm leads out of the SPD cone (the ablation leaves it out)."""
     pair_layers: int = 5
@@ -97,13 +100,17 @@ class EdgeNetConfig:
             "bilinear_layers",
             "pair_layers",
             "ridge",
+            "log_ridge",
         ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it cannot be negative")
 
     @classmethod
     def paper(cls, **changes: Any) -> EdgeNetConfig:
-        """The paper's network: C = c = 100, five heads, ten layers of each kind, log and dense layers as head."""
+        """The paper's network: C = c = 100, five heads, ten layers of each kind, log and dense layers as head.
+
+        The authors' code clamps eigenvalues at 1e-4 before the logarithm; here a ridge keeps them away from zero.
+        """
         sizes = {"channels": 100, "heads": 5, "attribute_layers": 10, "sample_layers": 10, "dense_layers": 10}
         spd_part = {
             "spd_channels": 100,
@@ -111,6 +118,7 @@ class EdgeNetConfig:
             "bilinear_layers": 10,
             "pair_channels": 100,
             "pair_layers": 0,
+            "log_ridge": 1e-3,
         }
         plain = {"dense_hidden": 0, "attention_output": False, "embedding_bias": False}
         return cls(**(sizes | spd_part | plain | changes))
@@ -178,6 +186,8 @@ class EdgeNet(nn.Module):
         raw_bcdd = s_bcdd = self.correlation(h_bmdc)
         for block in self.bilinear:
             s_bcdd = block(s_bcdd)
+        if self.config.log_ridge:
+            s_bcdd = spd.correlate(s_bcdd, self.config.log_ridge)
         logits_bdd3 = self.head(h_bmdc, raw_bcdd, s_bcdd)
         logits_bdd3 = (logits_bdd3 + logits_bdd3.transpose(-3, -2)) / 2
         return logits_bdd3.view(*x.shape[:-2], *logits_bdd3.shape[1:])
