@@ -61,11 +61,11 @@ STABLE_FROM = 0.5
 COLLIDERS = "colliders"
 """Collider weights that are used unless others are named; a copy of the package without them finds no directions."""
 
-LINKED_FROM = 0.3
-"""The second network is asked about common neighbours that are linked with at least this probability …"""
+LINKED_FROM = 0.5
+"""The second network is asked about common neighbours, as in training, of pairs that are less likely linked …"""
 
 MORAL_FROM = 0.1
-"""… of pairs that are moral with at least this one."""
+"""… and that are moral with at least this probability."""
 
 COLLIDER_ROWS = 1000
 """It sees at most so many rows, as many as in training: there are hundreds of questions, each as long as the table."""
