@@ -118,6 +118,8 @@ def test_tables_without_truth_for_a_score_are_left_out(read):
     ranking = rank_methods(rows, "shd")
     assert (ranking.n_tables, ranking.table["wins"].to_dict()) == (1, {"graphbam": 1, "pc": 0})
     assert list_losses(rows, "shd").empty
+    rows.loc[0, "shd"] = 5
+    assert list_losses(rows, "shd")[["best", "gap", "n_tables"]].to_numpy().tolist() == [["pc", 1.0, 1]]
 
 
 # ── means ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -118,7 +118,7 @@ def plan_panels(rows: pd.DataFrame, looks: Looks, published: Published = None) -
 
 
 def _name(metric: Metric, rest: str) -> dict[str, str]:
-    """Title, label, section and the beginning of the key of a panel."""
+    """Title, label and section of a panel."""
     section = "cpdag" if metric.is_directed else "undirected"
     return {"title": f"{metric.title}: {rest}", "label": f"{metric.short}: {rest}", "section": section}
 
@@ -322,7 +322,8 @@ def _plan_families(rows: pd.DataFrame, looks: Looks) -> Iterator[Panel]:
 
 def _make_strips(values: pd.DataFrame, metric: Metric, rows: pd.DataFrame, looks: Looks) -> Panel:
     columns = values.index.tolist()
-    words = _name(metric, f"third-party tables, mean over {len(columns)} families") | {"section": "third-party"}
+    words = _name(metric, f"third-party tables, mean over {len(columns)} families")
+    words |= {"section": "third-party", "label": f"{metric.short}: {len(columns)} families"}
     note = "pale dots: families · strong dot: their mean · whisker: ± standard deviation between families"
     caption = (
         "Tables made by others, with accepted graphs. Tables of a family are averaged first, so that each family "
