@@ -2,9 +2,11 @@
 
     python runs/bench_network.py --device cuda --json out/bench_network.json
     python runs/bench_network.py --device cpu
+    python runs/bench_network.py --device cuda --agreement edges
 
 On a GPU: forward and backward at (d=55, M=525, 16 tables) and (d=20, M=150, 32 tables), plain, compiled, and compiled
-and replayed as a CUDA graph; peak memory; the logarithm alone. On a CPU: the forward pass at d=100, M=500.
+and replayed as a CUDA graph; peak memory; the logarithm alone. On a CPU: the forward pass at d=100, M=500. With
+`--agreement`: how far the probabilities of the same weights differ between CPU and GPU, plain and compiled, in both precisions.
 """
 
 from __future__ import annotations
@@ -20,8 +22,11 @@ import torch
 
 from graphbam import spd
 from graphbam.network import DESIGNS, EdgeNet
+from graphbam.simulation.config import SimulationConfig
+from graphbam.simulation.sem import sample_tables
 from graphbam.training.floor import training_work
 from graphbam.training.loss import edge_loss
+from graphbam.weights import load_weights
 
 SHAPES = {"large": (16, 525, 55), "small": (32, 150, 20)}
 
@@ -31,8 +36,12 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--designs", nargs="+", default=["default", "paper"], choices=list(DESIGNS))
     parser.add_argument("--modes", nargs="+", default=["eager", "compiled", "graph"])
+    parser.add_argument("--agreement", metavar="WEIGHTS", help="compare answers instead of times")
     parser.add_argument("--json")
     options = parser.parse_args()
+    if options.agreement:
+        print_agreement(options.agreement)
+        return
     rows = on_gpu(options.designs, options.modes) if options.device == "cuda" else on_cpu(options.designs)
     names = list(rows[0])
     print("| " + " | ".join(names) + " |\n|" + "---|" * len(names))
@@ -113,6 +122,25 @@ def logarithm_work(n_matrices: int, d: int) -> Callable[[], None]:
     s = spd.correlate(a @ a.mT, ridge=1e-3).requires_grad_()
     grad = torch.randn(s.shape, generator=rng, device="cuda")
     return lambda: spd.logm(s).backward(grad)
+
+
+@torch.no_grad()
+def print_agreement(weights: str) -> None:
+    """Largest and mean difference of probabilities on eight broad tables."""
+    size = {"n_tables": 8, "n_variables": 55, "n_samples": 525}
+    x_bmd = sample_tables(torch.Generator().manual_seed(0), SimulationConfig.preset("broad"), **size).x_bmd
+    on_cpu = load_weights(weights, "cpu").network(x_bmd).softmax(-1)
+    answers = {}
+    for mode in ("plain", "compiled"):
+        network = load_weights(weights, "cuda").network
+        network = network.compile_blocks() if mode == "compiled" else network
+        for precision in ("bfloat16", "float32"):
+            network.mixed_precision = precision == "bfloat16"
+            answers[mode, precision] = network(x_bmd.cuda()).softmax(-1).cpu()
+    for precision in ("bfloat16", "float32"):
+        plain, compiled = answers["plain", precision], answers["compiled", precision]
+        for name, gap in (("compiled − plain", compiled - plain), ("plain − CPU", plain - on_cpu)):
+            print(f"{precision} {name}: largest {gap.abs().max():.2g}, mean {gap.abs().mean():.2g}")
 
 
 def capture(work: Callable[[], None]) -> Callable[[], None]:
