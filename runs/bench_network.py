@@ -6,7 +6,7 @@
 
 On a GPU: forward and backward at (d=55, M=525, 16 tables) and (d=20, M=150, 32 tables), plain, compiled, and compiled
 and replayed as a CUDA graph; peak memory; the logarithm alone. On a CPU: the forward pass at d=100, M=500. With
-`--agreement`: how far the probabilities of the same weights differ between CPU and GPU, plain and compiled, in both precisions.
+`--agreement`: how far the answers of the same weights differ between CPU and GPU, plain and compiled.
 """
 
 from __future__ import annotations
