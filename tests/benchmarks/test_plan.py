@@ -20,11 +20,11 @@ def row(case="sine-d20-m200", method="a", status="timeout", seconds=1.0):
             "seconds": seconds, "reason": None} | shape  # fmt: skip
 
 
-def test_narrow_tables_come_first_and_methods_stay_together():
-    keys = [entry.key() for entry in plan("sine-d20-m50", "tree-d5-m90", "sine-d5-m50")]
-    narrow = [(case, trial) for case in ("sine-d5-m50", "tree-d5-m90") for trial in (0, 1)]
-    expected = [(case, trial, method) for method in "ba" for case, trial in narrow]
-    assert keys == expected + [("sine-d20-m50", trial, method) for method in "ba" for trial in (0, 1)]
+def test_small_tables_come_first_and_methods_stay_together_in_a_class_of_widths():
+    keys = [entry.key() for entry in plan("sine-d20-m50", "tree-d10-m90", "sine-d5-m50", "sine-d11-m50")]
+    small = [(case, trial) for case in ("sine-d5-m50", "tree-d10-m90") for trial in (0, 1)]
+    large = [(case, trial) for case in ("sine-d11-m50", "sine-d20-m50") for trial in (0, 1)]
+    assert keys == [(*table, method) for tables in (small, large) for method in "ba" for table in tables]
 
 
 @pytest.mark.parametrize("status", ["ok", "error", "timeout", "memory", "skipped"])
@@ -58,18 +58,31 @@ def test_only_larger_cases_of_the_same_family_and_method_are_spared(case, method
     assert reason == ("timed out at d=20, M=200" if is_spared else None)
 
 
-def test_the_forecast_knows_methods_apart_and_grows_with_the_variables():
-    forecast = Forecast(plan("sine-d10-m50", "sine-d20-m50"), [], limit=60.0)
-    assert forecast.seconds() == 0.0
+def forecast_of(*names, rows=(), trials=2, limit=60.0):
+    return Forecast(plan(*names, trials=trials), rows, limit)
+
+
+def test_the_forecast_knows_methods_apart_and_grows_with_the_variables(monkeypatch):
+    monkeypatch.setattr("graphbam.benchmarks.plan.OVERHEAD", 0.0)
+    forecast = forecast_of("sine-d10-m50", "sine-d20-m50")
+    assert forecast.seconds(0.0) == 0.0
     for method, seconds in (("a", 1.0), ("a", 3.0), ("b", 0.5)):
         forecast.note(row("sine-d10-m50", method, "ok", seconds))
-    assert forecast.seconds() == pytest.approx(0.5 + 2 * (0.5 * 4) + 2 * (2.0 * 4))
+    assert forecast.seconds(4.5) == pytest.approx(0.5 + 2 * (0.5 * 4) + 2 * (2.0 * 4))
     forecast.note(row("sine-d20-m50", "a", "ok", 20.0))
-    assert forecast.seconds() == pytest.approx(0.5 + 2 * (0.5 * 4) + 20.0)
+    assert forecast.seconds(24.5) == pytest.approx(0.5 + 2 * (0.5 * 4) + 20.0)
     forecast.note(row("sine-d10-m50", "b", "skipped", None))
-    assert forecast.seconds() == pytest.approx(2 * (0.25 * 4) + 20.0)
+    assert forecast.seconds(24.5) == pytest.approx(2 * (0.25 * 4) + 20.0)
+
+
+def test_the_forecast_measures_how_fast_it_goes():
+    """Two processes do two seconds of work in one; rows of an earlier run say what fits cost, not how fast it goes."""
+    forecast = forecast_of("sine-d10-m50", rows=[row("sine-d10-m50", name, "ok", 1.0) for name in "ab"])
+    forecast.note(row("sine-d10-m50", "a", "ok", 1.0))
+    forecast.note(row("sine-d10-m50", "b", "ok", 1.0))
+    assert forecast.seconds(1.05) == pytest.approx(1.05)
 
 
 def test_no_fit_is_expected_to_pass_the_limit():
-    forecast = Forecast(plan("sine-d100-m50", trials=1), [row("sine-d10-m50", name, "ok", 5.0) for name in "ab"], 60.0)
-    assert forecast.seconds() == 120.0
+    rows = [row("sine-d10-m50", name, "ok", 5.0) for name in "ab"]
+    assert forecast_of("sine-d100-m50", rows=rows, trials=1).seconds(0.0) == 120.0

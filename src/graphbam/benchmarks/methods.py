@@ -16,8 +16,8 @@ __all__ = ["METHOD_SETS", "Method", "load_method", "resolve_methods"]
 
 METHOD_SETS: dict[str, tuple[str, ...]] = {
     "quick": (
-        "graphbam", "zero", "partial-correlation", "partial-correlation-normal-scores", "glasso", "mmpc", "pc", "ges",
-        "boss", "grasp", "hill-climbing", "sortnregress", "lingam", "dagma",
+        "graphbam", "zero", "partial-correlation", "partial-correlation-normal-scores", "glasso", "mmpc", "pc", "boss",
+        "grasp", "hill-climbing", "sortnregress", "lingam", "dagma",
     ),
 }  # fmt: skip
 """Names of methods by set: `quick` answers within seconds up to 50 variables."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -15,6 +16,12 @@ __all__ = ["Entry", "Forecast", "Timeouts", "is_open", "make_plan"]
 
 SPARED = "timed out at "
 """How the reason of a row begins that was not tried because a smaller case took too long."""
+
+WIDTHS = (10, 20, 50, 100)
+"""Numbers of variables at which a class of widths ends."""
+
+OVERHEAD = 0.05
+"""Seconds that every fit takes beside its own."""
 
 GROWTH = 2.0
 """Power of the number of variables with which seconds are guessed to grow, until they are known."""
@@ -32,14 +39,19 @@ class Entry(NamedTuple):
 
 
 def make_plan(cases: Iterable[Case], methods: Iterable[Method], trials: int) -> list[Entry]:
-    """All fits, by number of variables, then by method: a process serves its method for as long as possible."""
-    widths: dict[int, list[Case]] = defaultdict(list)
-    for case in sorted(cases, key=lambda case: (case.n_samples, case.name)):
-        widths[case.n_variables].append(case)
+    """All fits, small tables first, and within a class of widths one method after the other.
+
+    A process serves one method: this way it does so for as long as possible, and a method meets a larger case only
+    after all smaller ones.
+    """
+    ordered = sorted(cases, key=lambda case: (case.n_variables, case.n_samples, case.name))
+    classes = itertools.groupby(ordered, lambda case: bisect.bisect_left(WIDTHS, case.n_variables))
+    chosen = list(methods)
     return [
         Entry(case, trial, method)
-        for (_, same_width), method in itertools.product(sorted(widths.items()), list(methods))
-        for case in same_width
+        for alike in [list(group) for _, group in classes]
+        for method in chosen
+        for case in alike
         for trial in range(case.count_trials(trials))
     ]
 
@@ -83,10 +95,14 @@ class Timeouts:
 
 
 class Forecast:
-    """How long the fits that remain will take, judged by those that are done."""
+    """How long the fits that remain will take, judged by those that are done.
+
+    Work is the seconds of all fits together; how much of it is done in a second, on however many processes and beside
+    whatever else, is measured.
+    """
 
     def __init__(self, entries: Iterable[Entry], rows: Iterable[Row], limit: float):
-        self.limit = limit
+        self.limit, self.work = limit, 0.0
         self.left = Counter((entry.method.name, entry.case.n_variables) for entry in entries)
         self.seen: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
         for row in rows:
@@ -95,17 +111,20 @@ class Forecast:
     def note(self, row: Row) -> None:
         """Take a finished fit off the list, and learn from it."""
         self.left[row["method"], row["n_variables"]] -= 1
-        self._learn(row)
+        self.work += self._learn(row)
 
-    def _learn(self, row: Row) -> None:
-        self.seen[row["method"]][row["n_variables"]].append(row["seconds"] or 0.0)
+    def _learn(self, row: Row) -> float:
+        work = (row["seconds"] or 0.0) + OVERHEAD
+        self.seen[row["method"]][row["n_variables"]].append(work)
+        return work
 
-    def seconds(self) -> float:
-        """Estimate for all that remain, one after the other."""
-        return sum(count * self._expect(method, d) for (method, d), count in self.left.items() if count)
+    def seconds(self, elapsed: float) -> float:
+        """Estimate for all that remain, `elapsed` seconds after the first fit was begun."""
+        left = sum(count * self._expect(method, d) for (method, d), count in self.left.items())
+        return left * elapsed / self.work if self.work else left
 
     def _expect(self, method: str, n_variables: int) -> float:
-        """Mean of the method at this width, else scaled up from its widest, else the mean of all methods."""
+        """Mean of the method at this width, else scaled from the nearest it knows, else the mean of all methods."""
         known = self.seen.get(method)
         if not known:
             every = [value for widths in self.seen.values() for values in widths.values() for value in values]

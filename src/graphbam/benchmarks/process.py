@@ -194,7 +194,8 @@ def _start(method: str, log: Path | None) -> Worker:
         worker.close()
         _cold.add(method)
     worker = Worker(method, log, is_warm=False)
-    worker.is_ready(START_SECONDS)  # if not, its first fit says why
+    if not worker.is_ready(START_SECONDS):
+        worker.close()  # its first fit then says that it is dead
     return worker
 
 

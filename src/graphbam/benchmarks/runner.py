@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -107,9 +108,12 @@ def benchmark(
         todo = [entry for entry in plan if is_open(journal.rows.get(entry.key()), statuses)]
         check_tables(journal, todo)
         store.write_settings(folder, settings)
-        run = Run(folder, settings, journal, todo, len(plan), jobs, report)
+        run = Run(settings, journal, todo, len(plan), report)
         try:
-            run.go(engine, scheduler)
+            if engine == "local":
+                engines.run_on_this_machine(run.name, run.tasks(folder / store.MESSAGES), run.finish, jobs=jobs)
+            elif todo:
+                engines.run_on_dask(run.name, run.tasks(), run.finish, jobs=jobs, scheduler=scheduler)
         finally:
             frame = store.write_results(folder, journal.rows.values())
     return frame
@@ -160,32 +164,15 @@ def check_tables(journal: Journal, todo: Iterable[Entry]) -> None:
 class Run:
     """The fits of one call, from the first to the last."""
 
-    def __init__(
-        self,
-        folder: Path,
-        settings: Settings,
-        journal: Journal,
-        todo: list[Entry],
-        total: int,
-        jobs: int,
-        report: Report,
-    ):
-        self.name = uuid.uuid4().hex
-        self.folder, self.settings, self.journal, self.todo = folder, settings, journal, todo
-        self.jobs, self.report, self.total, self.done = jobs, report, total, total - len(todo)
+    def __init__(self, settings: Settings, journal: Journal, todo: list[Entry], total: int, report: Report):
+        self.settings, self.journal, self.todo, self.report = settings, journal, todo, report
+        self.total, self.done = total, total - len(todo)
+        self.name, self.start = uuid.uuid4().hex, time.monotonic()
         again = {entry.key() for entry in todo}
         rows = [row for key, row in journal.rows.items() if key not in again]
         self.timeouts, self.forecast = Timeouts(rows), Forecast(todo, rows, settings.time_limit)
 
-    def go(self, engine: str, scheduler: str | None) -> None:
-        """Do all fits."""
-        if engine == "local":
-            tasks = self.tasks(self.folder / store.MESSAGES)
-            engines.run_on_this_machine(self.name, tasks, self.finish, jobs=self.jobs)
-        else:
-            engines.run_on_dask(self.name, self.tasks(None), self.finish, jobs=self.jobs, scheduler=scheduler)
-
-    def tasks(self, log: Path | None) -> Iterator[Task]:
+    def tasks(self, log: Path | None = None) -> Iterator[Task]:
         """Tasks in order, each made when its turn comes, so that it knows what the ones before it taught."""
         limits = Limits(self.settings.time_limit, self.settings.memory_limit)
         for case, trial, method in self.todo:
@@ -199,4 +186,5 @@ class Run:
         self.forecast.note(row)
         self.done += 1
         if self.report:
-            self.report(Progress(self.done, self.total, row, self.forecast.seconds() / self.jobs))
+            left = self.forecast.seconds(time.monotonic() - self.start)
+            self.report(Progress(self.done, self.total, row, left))

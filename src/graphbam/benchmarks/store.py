@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -155,6 +154,8 @@ def open_journal(folder: Path) -> Iterator[Journal]:
     ConfigError
         If another process writes to the folder, or a line inside the journal is damaged.
     """
+    import fcntl  # not on every system, and only needed here
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / JOURNAL).open("a+b")

@@ -12,7 +12,6 @@ import dataclasses
 import importlib.metadata
 import os
 import platform
-import resource
 import select
 import signal
 import sys
@@ -204,6 +203,8 @@ def _peak_mib() -> float:
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(float(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
     except (OSError, StopIteration):
+        import resource
+
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
