@@ -423,6 +423,20 @@ def test_draws_are_averaged_and_long_tables_cut(collider_frame, monkeypatch):
     assert "directions are judged from 90 of 400 rows, all that the second network takes" in result.changes
 
 
+def test_questions_go_in_batches_and_come_back_in_order(colliders, monkeypatch):
+    x_md = np.random.default_rng(1).normal(size=(50, 9)).cumsum(axis=1)
+    settings = {"weights": PartialCorrelation(), "colliders": colliders}
+    whole = gb.infer(x_md, **settings).colliders
+    monkeypatch.setattr("graphbam.estimator.CELLS_OF_QUESTIONS", 800)
+    parts = gb.infer(x_md, **settings).colliders
+    assert len(whole) > 5
+    assert whole[["a", "c", "b"]].tolist() == parts[["a", "c", "b"]].tolist()
+    np.testing.assert_allclose(whole["probability"], parts["probability"], atol=1e-5)
+    if isinstance(colliders, Contrast):
+        assert colliders.shapes[0] == (50, 9)
+        assert len(colliders.shapes) > 2
+
+
 def test_many_tables_get_the_directions_of_one_by_one(collider_frame, colliders):
     tables = [collider_frame, collider_frame[list("abcd")], collider_frame.head(300), -collider_frame]
     for settings in ({}, {"max_rows": 150, "large": "average"}):

@@ -67,6 +67,9 @@ LINKED_FROM = 0.5
 MORAL_FROM = 0.1
 """… and that are moral with at least this probability."""
 
+CELLS_OF_QUESTIONS = 50_000
+"""Questions go to it in batches of about so many cells; one large batch takes a fifth longer on a CPU."""
+
 COLLIDER_ROWS = 1000
 """It sees at most so many rows, as many as in training: there are hundreds of questions, each as long as the table."""
 
@@ -470,13 +473,30 @@ def ask_colliders(
     """
     n_tables, n_samples, n_variables = x_bmd.shape
     work = n_tables * _count_work(colliders, n_samples, _widths(asked))
+    claims = [claim_table([], [])]
     with _explained_memory(n_samples, n_variables), _threads(_threads_for(work)):
-        answers = [colliders.answer(x_md.numpy(), asked, strength_dd=strength_dd) for x_md in x_bmd]
-    return claim_table(asked, [np.mean(several, axis=0) for several in zip(*answers, strict=True)])
+        for some in _batch_questions(asked, n_samples):
+            answers = [colliders.answer(x_md.numpy(), some, strength_dd=strength_dd) for x_md in x_bmd]
+            claims.append(claim_table(some, [np.mean(several, axis=0) for several in zip(*answers, strict=True)]))
+    return np.sort(np.concatenate(claims), order=("a", "b", "c"))
 
 
 def _widths(asked: Sequence[Structure]) -> list[int]:
     return [2 + len(one.candidates) + len(one.neighbours) for one in asked]
+
+
+def _batch_questions(asked: Sequence[Structure], n_samples: int) -> list[list[Structure]]:
+    """Questions of about equal width together, and so few at a time that a processor's cache holds what it computes."""
+    size = [n_samples * width for width in _widths(asked)]
+    batches: list[list[Structure]] = []
+    room = 0
+    for k in np.argsort(size, kind="stable").tolist():
+        if size[k] > room:
+            batches.append([])
+            room = CELLS_OF_QUESTIONS
+        batches[-1].append(asked[k])
+        room -= size[k]
+    return batches
 
 
 def _tell_of_rows(x_bmd: Tensor, colliders: Colliders | None) -> tuple[str, ...]:
