@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 
 import pandas as pd
@@ -58,6 +59,29 @@ def test_rows_are_those_of_this_machine_though_a_worker_dies_midway(cluster, dia
     here, times = run(tmp_path / "here", jobs=2), ["seconds", "peak_mib"]
     pd.testing.assert_frame_equal(frame.drop(columns=times), here.drop(columns=times))
     assert (frame["status"] == "ok").all()
+
+
+def test_fits_that_end_because_the_run_does_leave_no_row(monkeypatch):
+    """One fit is done and its row cannot be written; the other is ended with the run, and has not failed."""
+    rows, ended, late = [], threading.Event(), threading.Event()
+
+    def execute(task):
+        if task == "second":
+            ended.wait(20)
+            late.set()
+        return task
+
+    def finish(row):
+        rows.append(row)
+        raise OSError("disk full")
+
+    monkeypatch.setattr(engines, "execute", execute)
+    monkeypatch.setattr(engines, "dismiss", lambda run: ended.set())
+    with pytest.raises(OSError, match="disk full"):
+        engines.run_on_this_machine("a run", iter(["first", "second", "third"]), finish, jobs=2)
+    assert late.wait(20)
+    time.sleep(0.05)
+    assert rows == ["first"]
 
 
 def test_a_scheduler_without_workers_is_refused(tmp_path, monkeypatch):

@@ -138,9 +138,10 @@ def test_what_methods_print_goes_to_the_log(start, tmp_path):
     assert all(line in told for line in ("── a table", "from Python", "from below", "from a child"))
 
 
-def test_a_fit_that_takes_too_long_is_ended_with_all_its_children(start, tmp_path, monkeypatch):
+@pytest.mark.parametrize("toy", ["Sleeper", "Stubborn"])
+def test_a_fit_that_takes_too_long_is_ended_with_all_its_children(start, tmp_path, monkeypatch, toy):
     monkeypatch.setenv("TOY_DIARY", str(tmp_path / "diary"))
-    worker = start("Sleeper")
+    worker = start(toy)
     about, reply = worker.fit(request(), Limits(0.5, 4096.0))
     assert (reply.status, reply.reason) == ("timeout", "more than 0.5 s")
     assert 0.5 <= reply.seconds < 5
@@ -177,24 +178,40 @@ def test_a_method_that_cannot_be_loaded_says_so_in_its_rows(start):
     assert "'toys' has no attribute 'Nobody'" in reply.reason
 
 
-def test_workers_die_with_their_owner_however_it_dies(tmp_path):
-    code = (
-        "import sys, os, numpy as np\n"
-        "from graphbam.benchmarks.process import Worker, Limits\n"
-        "from graphbam.benchmarks.worker import Request\n"
-        "worker = Worker('toys:Sleeper')\n"
-        "assert worker.is_ready(60)\n"
-        "worker.fit(Request('', np.zeros((30, 10)), 0), Limits(60.0, 4096.0))\n"
-    )
+OWNER = """
+import sys, numpy as np
+from graphbam.benchmarks import process
+from graphbam.benchmarks.worker import Request
+process.GRACE = 0.5
+worker = process.Worker(sys.argv[1])
+assert worker.is_ready(60)
+worker.fit(Request("", np.zeros((30, 10)), 0), process.Limits(float(sys.argv[2]), 4096.0))
+"""
+
+
+@pytest.mark.parametrize(("toy", "limit", "n_processes"), [("Sleeper", 60, 2), ("Stubborn", 1, 1)])
+def test_workers_die_with_their_owner_however_it_dies(tmp_path, toy, limit, n_processes):
+    """At once with all their children; in code that never returns, soon after their time."""
     diary = tmp_path / "diary"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TOY_DIARY": str(diary)}
-    owner = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, f"toys:{toy}", str(limit)], env=environment)
     end = time.monotonic() + 30
     while not (diary.exists() and diary.read_text().endswith("\n")) and time.monotonic() < end:
         time.sleep(0.02)
     owner.send_signal(signal.SIGKILL)
     owner.wait()
-    wait_until_gone(*map(int, diary.read_text().split()))
+    processes = [int(pid) for pid in diary.read_text().split()]
+    try:
+        wait_until_gone(*processes[:n_processes])
+    finally:
+        for pid in processes[n_processes:]:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_fit_that_the_system_ended_is_a_time_out(start, monkeypatch):
+    monkeypatch.setattr(process, "GRACE", -59.5)  # as if this process had been asleep
+    _, reply = start("Sleeper").fit(request(), PLENTY)
+    assert (reply.status, reply.reason) == ("timeout", "the system ended the fit, long after its time")
 
 
 # ── who is at work ────────────────────────────────────────────────────────────────────────────────────────

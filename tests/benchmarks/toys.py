@@ -1,7 +1,9 @@
 """Methods that do one thing each, well or badly; processes of the benchmark load them as ``toys:Name``."""
 
+import ctypes
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -54,13 +56,23 @@ class Sleeper(Correlation):
 
     def fit(self, x_md, *, seed):
         if x_md.shape[1] >= 10:
-            import subprocess
-
             child = subprocess.Popen(["sleep", "300"])
             with open(os.environ.get("TOY_DIARY", os.devnull), "a") as diary:
                 diary.write(f"{os.getpid()} {child.pid}\n")
-            child.wait()
+            self.sleep()
         return super().fit(x_md, seed=seed)
+
+    def sleep(self):
+        time.sleep(300)
+
+
+class Stubborn(Sleeper):
+    """Sleeps in compiled code that lets no other thread of Python run."""
+
+    name, title = "toy-stubborn", "Stubborn"
+
+    def sleep(self):
+        ctypes.PyDLL(None).sleep(300)
 
 
 class Glutton(Correlation):

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from graphbam.benchmarks.worker import READY, About, Reply, Request
+from graphbam.benchmarks.worker import READY, About, Reply, Request, Status
 
 __all__ = ["Limits", "Worker", "dismiss", "hire"]
 
@@ -37,6 +37,9 @@ START_SECONDS = 180.0
 
 WARM_UP_SECONDS = 30.0
 """A method that needs longer to load and to answer for a tiny table is slow anyway: it starts without."""
+
+GRACE = 5.0
+"""Seconds beyond its limit after which a fit is ended by the system: we may be gone, or suspended."""
 
 TICK = 0.1
 """Seconds between two looks at time and memory."""
@@ -81,7 +84,7 @@ class Worker:
         about: About | None = None
         watch = _Watch(self.process.pid)
         try:
-            self.connection.send(request)
+            self.connection.send(dataclasses.replace(request, last_seconds=limits.seconds + GRACE))
             about = self._receive(watch, Limits(START_SECONDS, limits.mib))
             watch.restart()  # from here on it fits
             reply: Reply = self._receive(watch, limits)
@@ -89,7 +92,8 @@ class Worker:
             self.close()
             return about, dataclasses.replace(passed.reply, seconds=watch.seconds(), peak_mib=watch.peak_mib)
         except (EOFError, OSError):
-            return about, Reply("error", self._describe_death(), None, watch.seconds(), watch.peak_mib or None)
+            status, reason = self._describe_death()
+            return about, Reply(status, reason, None, watch.seconds(), watch.peak_mib or None)
         if reply.peak_mib is not None:
             reply = dataclasses.replace(reply, peak_mib=max(reply.peak_mib, watch.peak_mib))
         return about, reply
@@ -102,13 +106,15 @@ class Worker:
                 raise EOFError
         return self.connection.recv()
 
-    def _describe_death(self) -> str:
+    def _describe_death(self) -> tuple[Status, str]:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(2)  # the line goes dead a moment before the process does
         self.close()
         code = self.process.returncode
+        if code == -signal.SIGALRM:
+            return "timeout", "the system ended the fit, long after its time"
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        return f"the process {how} during the fit; see messages.log"
+        return "error", f"the process {how} during the fit; see messages.log"
 
     def is_alive(self) -> bool:
         """Whether it can take another request."""

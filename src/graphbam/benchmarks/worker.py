@@ -43,6 +43,8 @@ class Request:
     """What stands in the log before the method's own messages."""
     x_md: Matrix
     seed: int
+    last_seconds: float = 0.0
+    """After so long the system ends the fit, even if the one who should is gone; 0: never."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,10 +126,13 @@ def answer(baseline: Baseline, request: Request) -> Reply:
         return _fit(baseline, request)
     except (Exception, SystemExit) as error:
         return _failure(error)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _fit(baseline: Baseline, request: Request) -> Reply:
     _reset_peak()
+    signal.setitimer(signal.ITIMER_REAL, request.last_seconds)  # reaches also code that never returns to Python
     with import_clock() as imports:
         start = time.perf_counter()
         found = baseline.fit(request.x_md, seed=request.seed)
