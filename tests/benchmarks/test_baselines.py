@@ -97,7 +97,7 @@ def test_every_method_keeps_the_contract(name, chain, capfd, monkeypatch, tmp_pa
     assert capfd.readouterr() == ("", "")
     np.testing.assert_array_equal(x_md, chain)
     again = make(name).fit(x_md, seed=3)
-    for field in ("graph_dd", "score_dd", "moral_dd"):
+    for field in ("graph_dd", "score_dd", "moral_dd", "links_dd", "link_score_dd"):
         np.testing.assert_array_equal(getattr(first, field), getattr(again, field), strict=True)
     check_answer(first, method, n_variables=5)
 
@@ -203,7 +203,10 @@ def test_graphbam_reports_its_own_probabilities(chain):
     import graphbam as gb
 
     answer, result = make("graphbam").fit(chain, seed=0), gb.infer(chain, device="cpu")
-    np.testing.assert_allclose(answer.score_dd, result.probabilities[..., 1], atol=1e-6)
+    np.testing.assert_array_equal(answer.graph_dd, result.cpdag().adjacency)
+    np.testing.assert_array_equal(answer.links_dd, result.skeleton().adjacency)
+    np.testing.assert_allclose(answer.link_score_dd, result.probabilities[..., 1], atol=1e-6)
+    assert (answer.score_dd <= answer.link_score_dd).all()
     np.testing.assert_allclose(answer.moral_dd, 1 - result.probabilities[..., 0], atol=1e-6)
 
 

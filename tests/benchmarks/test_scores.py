@@ -8,6 +8,7 @@ from graphbam.benchmarks.grading import grade
 from graphbam.benchmarks.scores import CPDAG_COLUMNS, MORAL_COLUMNS, SKELETON_COLUMNS, score_answer
 from graphbam.benchmarks.tables import Problem
 from graphbam.errors import GraphError
+from graphbam.graph import skeleton
 
 
 def adjacency(d, *edges):
@@ -123,3 +124,13 @@ def test_without_true_edges_rankings_are_not_defined():
 def test_what_is_no_answer_is_refused(wrong, message):
     with pytest.raises(GraphError, match=message):
         score_answer(wrong, CHAIN, "cpdag")
+
+
+def test_links_decided_apart_are_judged_apart():
+    """Directions keep their own graph and scores: only the columns of the skeleton change."""
+    empty, flat, links = adjacency(4), np.zeros((4, 4)), skeleton(COLLIDER.adjacency)
+    apart = score_answer(Answer(empty, flat, links_dd=links, link_score_dd=links.astype(float)), COLLIDER, "cpdag")
+    joined = score_answer(Answer(empty, flat), COLLIDER, "cpdag")
+    assert (apart["skeleton_ap"], apart["skeleton_f1"], apart["skeleton_shd"]) == (1, 1, 0)
+    assert {name: apart[name] for name in CPDAG_COLUMNS} == {name: joined[name] for name in CPDAG_COLUMNS}
+    assert joined["skeleton_f1"] == 0

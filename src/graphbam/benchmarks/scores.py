@@ -1,8 +1,8 @@
 """How good an answer is: columns of the results, computed from the answer and the truth.
 
-A pair's score is the larger of its two marks, so that an arrow ranks with the edges and not half-way to the absent
-ones. A DAG is judged by its CPDAG, and where that is undirected both marks get the larger score. None means
-not defined, such as a precision where nothing was found.
+A pair's score is the larger of its two marks, unless the answer has one for it, so that an arrow ranks with the edges
+and not half-way to the absent ones. A DAG is judged by its CPDAG; where that is undirected both marks get the larger
+score. None means not defined, such as a precision where nothing was found.
 """
 
 from __future__ import annotations
@@ -69,15 +69,17 @@ def check_answer(answer: Answer, n_variables: int) -> None:
 
 
 def _score_skeleton(answer: Answer, problem: Problem) -> Scores:
-    truth, guess = pair_values(skeleton(problem.adjacency)), pair_values(skeleton(answer.graph_dd))
+    links_dd = skeleton(answer.graph_dd) if answer.links_dd is None else answer.links_dd
+    score_dd = answer.score_dd if answer.link_score_dd is None else answer.link_score_dd
+    truth, guess = pair_values(skeleton(problem.adjacency)), pair_values(links_dd)
     precision, recall = _shares(truth, guess)
     return {
-        "skeleton_ap": _rank(truth, pair_values(_strongest(answer.score_dd))),
+        "skeleton_ap": _rank(truth, pair_values(_strongest(score_dd))),
         "skeleton_f1": f1(truth, guess) if truth.any() else None,
         "skeleton_precision": precision,
         "skeleton_recall": recall,
         "skeleton_accuracy": accuracy(truth, guess),
-        "skeleton_shd": skeleton_shd(problem.adjacency, answer.graph_dd),
+        "skeleton_shd": skeleton_shd(problem.adjacency, links_dd),
         "n_found": int(guess.sum()),
     }
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphbam.benchmarks.grading import grade, partial_correlations
 from graphbam.errors import GraphError
-from graphbam.graph import check_adjacency, moral_graph
+from graphbam.graph import check_adjacency, moral_graph, skeleton
 
 Matrix = NDArray[np.float64]
 Kind = Literal["undirected", "cpdag", "dag"]
@@ -39,6 +39,10 @@ class Answer:
     """How much the method believes in a mark from i to j, on any scale; symmetric where it knows no direction."""
     moral_dd: Matrix | None = None
     """How much it believes that i and j are adjacent or have a common child; None: as `score_dd`."""
+    links_dd: NDArray[np.int8] | None = None
+    """The undirected graph, where a method decides on it apart; None: `graph_dd` without its directions."""
+    link_score_dd: Matrix | None = None
+    """How much it believes that i and j are adjacent; None: the larger of the two marks."""
 
     @classmethod
     def graded(cls, graph_dd: NDArray[np.int8], x_md: Matrix) -> Answer:
@@ -52,7 +56,9 @@ class Answer:
     def __post_init__(self) -> None:
         graph_dd = check_adjacency(self.graph_dd).astype(np.int8)
         object.__setattr__(self, "graph_dd", graph_dd)
-        for field in ("score_dd", "moral_dd"):
+        if self.links_dd is not None:
+            object.__setattr__(self, "links_dd", skeleton(self.links_dd))
+        for field in ("score_dd", "moral_dd", "link_score_dd"):
             if (values := getattr(self, field)) is not None:
                 object.__setattr__(self, field, _check_scores(field, values, graph_dd.shape))
 

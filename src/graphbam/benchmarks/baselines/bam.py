@@ -5,43 +5,61 @@ from __future__ import annotations
 from functools import cached_property
 from typing import ClassVar
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Kind, Matrix
 from graphbam.benchmarks.baselines._isolation import isolated
-from graphbam.estimator import Weights, infer, open_weights
+from graphbam.edges import Result
+from graphbam.estimator import Colliders, Weights, infer, open_colliders, open_weights
 from graphbam.graph import NONE, SKELETON
 from graphbam.weights import list_weights
 
 
 class Bam(Baseline):
-    """Edge probabilities from one forward pass; the graph holds the pairs with probability 0.5 or more."""
+    """What a user gets without settings: links with probability 0.5 or more, and the CPDAG nearest in expectation."""
 
-    name, title, kind = "graphbam", "graphbam", "undirected"
+    name, title = "graphbam", "graphbam"
+    kind: ClassVar[Kind] = "cpdag"
     weights: ClassVar[str] = "edges"
-    """Name of weights inside the package."""
+    colliders: ClassVar[str | None] = "colliders"
+    """Names of weights inside the package; without colliders there are no directions."""
 
     def __init__(self, *, device: str = "cpu") -> None:
         self.device = device
 
     def skip(self, n_samples: int, n_variables: int) -> str | None:
         """Weights may not be part of the package."""
-        if self.weights in list_weights():
+        missing = [repr(name) for name in (self.weights, self.colliders) if name and name not in list_weights()]
+        if not missing:
             return None
-        return f"weights {self.weights!r} are not in the package, which has {', '.join(list_weights())}"
+        return f"weights {' and '.join(missing)} are not in the package, which has {', '.join(list_weights())}"
 
     @cached_property
-    def _loaded(self) -> Weights:
-        return open_weights(self.weights, self.device)
+    def _loaded(self) -> tuple[Weights, Colliders | None]:
+        return open_weights(self.weights, self.device), open_colliders(self.colliders, self.device)
 
     def fit(self, x_md: Matrix, *, seed: int) -> Answer:
-        """Infer the skeleton; no directions, hence scores are symmetric."""
-        with isolated(seed):
-            result = infer(x_md, weights=self._loaded, seed=seed)
-        p_dd3 = result.probabilities
-        return Answer(result.skeleton(0.5).adjacency, p_dd3[..., SKELETON], 1 - p_dd3[..., NONE])
+        """One pass for the links, one for common children."""
+        with isolated(seed):  # the loading too: a network draws first weights before it gets those of the file
+            weights, colliders = self._loaded
+            result = infer(x_md, weights=weights, colliders=colliders, seed=seed)
+        return answer_from(result)
+
+
+def answer_from(result: Result) -> Answer:
+    """The benchmark's view of a result; undirected where no colliders were asked.
+
+    A mark from i to j is in the CPDAG unless i and j are not adjacent, or the arrow points the other way.
+    """
+    p_dd3, links_dd = result.probabilities, result.skeleton(0.5).adjacency
+    link_dd, moral_dd = p_dd3[..., SKELETON], 1 - p_dd3[..., NONE]
+    if result.colliders is None:
+        return Answer(links_dd, link_dd, moral_dd)
+    mark_dd = link_dd * (1 - result.arrow_probabilities.T)
+    return Answer(result.cpdag().adjacency, mark_dd, moral_dd, links_dd, link_dd)
 
 
 class BamPaper(Bam):
-    """The same, with weights trained as in the paper."""
+    """The same network and data as in the paper; links only."""
 
     name, title = "graphbam-paper", "BAM, as in the paper"
-    weights = "edges-paper"
+    kind = "undirected"
+    weights, colliders = "edges-paper", None
