@@ -1,17 +1,19 @@
-"""How good edge weights are: the scores by cell in docs/training.md and the model cards.
+"""How good weights are: the scores by cell in docs/training.md, docs/directions.md and the model cards.
 
     python runs/validate.py edges -o out/validate
-    python runs/validate.py out/run/weights.safetensors -o out/validate --device cuda --tables ../shared/data
+    python runs/validate.py edges --colliders colliders --baselines pc ges boss grasp --shapes 20x200 50x200
+    python runs/validate.py out/run/weights.safetensors --shapes --tables ../shared/data --device cuda
 
 Simulated cells: every mechanism × seven shapes, fixed seeds, the paper's graphs, noise and signal strength, so that the
-same tables meet every method on every machine. Third-party tables: every folder with data.csv.gz and graph.csv, rows
-capped at 600, at most 110 variables, averaged over families. Writes one tidy row a table and method (scores.csv) and
-prints the means. Baselines: shrunk partial correlation and, on the first tables of a cell, graphical lasso.
+same tables meet every method on every machine. Third-party tables: every folder of a manifest, rows capped at 600, at
+most 110 variables, averaged over families. Writes one tidy row a table and method (scores.csv) and prints the means.
+With collider weights, directions are judged too. Baselines are methods of the benchmark, by name.
 """
 
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,49 +22,67 @@ import numpy as np
 import pandas as pd
 import torch
 
+from graphbam.benchmarks.baselines import load_baseline
+from graphbam.benchmarks.baselines.bam import answer_from
+from graphbam.benchmarks.cases import resolve_cases
+from graphbam.benchmarks.scores import score_answer
+from graphbam.benchmarks.tables import Problem, draw_problem
+from graphbam.edges import Result
+from graphbam.estimator import ask_colliders, list_questions
 from graphbam.graph import edge_classes
-from graphbam.metrics import average_precision, expected_calibration_error, f1, pair_values
+from graphbam.metrics import expected_calibration_error
 from graphbam.scaling import standardise_columns
 from graphbam.simulation.config import UNSEEN, SimulationConfig
 from graphbam.simulation.mechanisms import MECHANISMS
 from graphbam.simulation.sem import sample_tables
 from graphbam.training.loss import edge_loss
 from graphbam.training.stream import mix_seed
-from graphbam.weights import LoadedWeights, load_weights
+from graphbam.weights import LoadedColliders, LoadedWeights, load_colliders, load_weights
 
 SHAPES = ((10, 200), (20, 200), (20, 500), (50, 200), (100, 50), (100, 200), (100, 500))
 """Variables and samples of the simulated cells."""
 SEED = 20_260
-GLASSO_TABLES = 4
-"""Graphical lasso runs on so many tables of a cell: its cross-validation takes seconds a table."""
+
+Row = dict[str, object]
 
 
 class Case(NamedTuple):
-    """Equal-shaped tables with their labels, and what they are called."""
+    """Equal-shaped tables with their graphs, and what they are called."""
 
     source: str
     name: str
     family: str
     x_bmd: torch.Tensor
-    classes_bdd: torch.Tensor
+    graph_bdd: np.ndarray
+    is_dag: bool
+
+    def classes(self) -> torch.Tensor:
+        """Labels of all pairs; without a DAG there are no moral ones."""
+        labels = [edge_classes(graph) if self.is_dag else graph | graph.T for graph in self.graph_bdd]
+        return torch.tensor(np.stack(labels)).long()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("weights", help="name or path")
     parser.add_argument("-o", "--out", default="out/validate")
+    parser.add_argument("--colliders", help="name or path; without them no directions are judged")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tables", help="folder of third-party tables with a manifest.csv")
     parser.add_argument("--per-cell", type=int, default=16)
     parser.add_argument("--shapes", nargs="*", default=[f"{d}x{m}" for d, m in SHAPES], help="such as 50x200")
     parser.add_argument("--mechanisms", nargs="*", default=sorted(MECHANISMS))
-    parser.add_argument("--baselines", nargs="*", default=[], choices=list(BASELINES), help="also score these")
+    parser.add_argument("--baselines", nargs="*", default=[], help="methods of the benchmark, scored as well")
+    parser.add_argument("--baseline-tables", type=int, help="the first tables of a cell are enough for these")
     options = parser.parse_args()
     loaded = load_weights(options.weights, options.device)
-    rows: list[dict[str, object]] = []
+    colliders = load_colliders(options.colliders, options.device) if options.colliders else None
+    methods = {name: load_baseline(name) for name in options.baselines}
+    rows: list[Row] = []
     for case in cases(options):
-        rows += score_network(loaded, case)
-        rows += [row for name in options.baselines for row in score_baseline(name, case)]
+        rows += score_network(loaded, colliders, case)
+        for method in methods.values():
+            rows += score_baseline(method, case, options.baseline_tables)
     scores = pd.DataFrame(rows)
     folder = Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,7 +96,7 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
         for mechanism in options.mechanisms:
             yield simulated_case(mechanism, d, m, options.per_cell)
     if options.tables:
-        yield from third_party_cases(Path(options.tables))
+        yield from third_party_cases(options.tables)
 
 
 def simulated_case(mechanism: str, d: int, m: int, n_tables: int) -> Case:
@@ -85,99 +105,65 @@ def simulated_case(mechanism: str, d: int, m: int, n_tables: int) -> Case:
     config = SimulationConfig.paper().narrow(mechanism=mechanism)
     tables = sample_tables(rng, config, n_tables=n_tables, n_variables=d, n_samples=m)
     kind = "unseen" if mechanism in UNSEEN else "seen"
-    return Case(kind, mechanism, f"{d}x{m}", tables.x_bmd, tables.classes_bdd)
+    return Case(kind, mechanism, f"{d}x{m}", tables.x_bmd, tables.dag_bdd.numpy().astype(np.int8), True)
 
 
-def third_party_cases(folder: Path, max_rows: int = 600, max_variables: int = 110) -> Iterator[Case]:
-    """One case a table of the folder's manifest."""
-    manifest = pd.read_csv(folder / "manifest.csv")
-    for entry in manifest.itertuples():
-        if entry.d > max_variables:
-            continue
-        table = pd.read_csv(folder / str(entry.name) / "data.csv.gz")
-        if len(table) > max_rows:
-            table = table.sample(max_rows, random_state=0)
-        names = list(table.columns)
-        edges = pd.read_csv(folder / str(entry.name) / "graph.csv", dtype=str)
-        adj = np.zeros((len(names), len(names)), np.int8)
-        for source, target in zip(edges["source"], edges["target"], strict=True):
-            adj[names.index(source), names.index(target)] = 1
-        np.fill_diagonal(adj, 0)
-        x_bmd = standardise_columns(torch.tensor(table.to_numpy(float))[None]).float()
-        classes = edge_classes(adj) if entry.acyclic == "yes" else (adj | adj.T)
-        source = "tables" if entry.acyclic == "yes" else "tables without moral graph"
-        yield Case(source, str(entry.name), str(entry.family), x_bmd, torch.tensor(classes).long()[None])
+def third_party_cases(folder: str) -> Iterator[Case]:
+    """One case a table of the folder's manifest, drawn as the benchmark draws it."""
+    for case in resolve_cases([folder]):
+        problem = draw_problem(case, 0)
+        x_bmd = standardise_columns(torch.tensor(problem.x_md)[None]).float()
+        source = "tables" if case.is_dag else "tables without moral graph"
+        yield Case(source, case.name, case.family, x_bmd, problem.adjacency[None], case.is_dag)
 
 
-def score_network(loaded: LoadedWeights, case: Case) -> list[dict[str, object]]:
-    p_bdd3 = loaded.probabilities(case.x_bmd)
-    pooled = pooled_calibration_error(p_bdd3, case.classes_bdd)
+def score_network(loaded: LoadedWeights, colliders: LoadedColliders | None, case: Case) -> list[Row]:
+    p_bdd3, classes_bdd = loaded.probabilities(case.x_bmd), case.classes()
+    pooled = calibration_error(p_bdd3, classes_bdd)
     rows = []
-    for index, (p_dd3, classes_dd) in enumerate(zip(p_bdd3, case.classes_bdd, strict=True)):
-        loss = edge_loss(p_dd3.clamp_min(1e-12).log()[None], classes_dd[None]).total().item()
-        skeleton, edge = p_dd3[..., 1].numpy(), 1 - p_dd3[..., 0].numpy()
-        rows.append(score(case, index, "graphbam", skeleton, edge) | {"loss": loss, "cell_ece": pooled})
+    for index, (p_dd3, classes_dd) in enumerate(zip(p_bdd3, classes_bdd, strict=True)):
+        result = judge(p_dd3.numpy(), case.x_bmd[index], colliders)
+        answer = answer_from(result)
+        scores = score_answer(answer, problem_of(case, index), "undirected" if colliders is None else "cpdag")
+        scores["loss"] = edge_loss(p_dd3.clamp_min(1e-12).log()[None], classes_dd[None]).total().item()
+        scores |= {"ece": calibration_error(p_dd3[None], classes_dd[None]), "cell_ece": pooled}
+        rows.append(labels(case, index, "graphbam") | scores)
     return rows
 
 
-def pooled_calibration_error(p_bdd3: torch.Tensor, classes_bdd: torch.Tensor) -> float:
-    """Calibration error of the skeleton over all pairs of all tables of a case: few pairs would be mostly noise."""
+def judge(p_dd3: np.ndarray, x_md: torch.Tensor, colliders: LoadedColliders | None) -> Result:
+    """The answer to one prepared table, with directions where there are weights for them."""
+    claims = None
+    if colliders is not None:
+        claims = ask_colliders(colliders, x_md[None], list_questions(p_dd3), p_dd3[..., 1])
+    return Result(tuple(f"x{i}" for i in range(len(p_dd3))), p_dd3, colliders=claims)
+
+
+def calibration_error(p_bdd3: torch.Tensor, classes_bdd: torch.Tensor) -> float:
+    """Calibration error of the skeleton over all pairs of all tables given: few pairs would be mostly noise."""
     rows, columns = torch.triu_indices(*classes_bdd.shape[1:], 1).unbind(0)
     truth, p = classes_bdd[:, rows, columns] == 1, p_bdd3[:, rows, columns, 1]
     return expected_calibration_error(truth.flatten().numpy(), p.flatten().numpy())
 
 
-def score_baseline(name: str, case: Case) -> list[dict[str, object]]:
-    strength_of, most_tables = BASELINES[name]
+def score_baseline(method: object, case: Case, most_tables: int | None) -> list[Row]:
     rows = []
-    for index, x_md in enumerate(case.x_bmd[:most_tables].double().numpy()):
-        strength = strength_of(x_md)
-        rows.append(score(case, index, name, strength, strength))
+    for index in range(len(case.x_bmd[:most_tables])):
+        problem = problem_of(case, index)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answer = method.fit(problem.x_md, seed=index)
+        rows.append(labels(case, index, method.name) | score_answer(answer, problem, method.kind))
     return rows
 
 
-def shrunk_partial_correlation(x_md: np.ndarray) -> np.ndarray:
-    from sklearn.covariance import ledoit_wolf
-
-    return partial_correlation(np.linalg.inv(ledoit_wolf(x_md)[0]))
+def problem_of(case: Case, index: int) -> Problem:
+    return Problem(case.x_bmd[index].double().numpy(), case.graph_bdd[index], case.is_dag)
 
 
-def partial_correlation(precision_dd: np.ndarray) -> np.ndarray:
-    scale = np.sqrt(np.clip(precision_dd.diagonal(), 1e-12, None))
-    return np.abs(precision_dd) / np.outer(scale, scale)
-
-
-def graphical_lasso_strength(x_md: np.ndarray) -> np.ndarray:
-    import warnings
-
-    from sklearn.covariance import GraphicalLassoCV
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return partial_correlation(GraphicalLassoCV(cv=3).fit(x_md).precision_)
-        except (FloatingPointError, ValueError):  # a singular fold: it has no answer
-            return np.zeros((x_md.shape[1],) * 2)
-
-
-BASELINES = {
-    "partial-correlation": (shrunk_partial_correlation, None),
-    "graphical-lasso": (graphical_lasso_strength, GLASSO_TABLES),
-}
-
-
-def score(case: Case, index: int, method: str, skeleton: np.ndarray, edge: np.ndarray) -> dict[str, object]:
-    classes = case.classes_bdd[index].numpy()
-    truth = pair_values(classes == 1)
-    row: dict[str, object] = {"source": case.source, "case": case.name, "family": case.family, "table": index}
-    row |= {"method": method, "skeleton_ap": average_precision(truth, pair_values(skeleton))}
-    if case.source != "tables without moral graph":
-        row["moral_ap"] = average_precision(pair_values(classes > 0), pair_values(edge))
-    if method == "graphbam":
-        row["f1"] = f1(truth, pair_values(skeleton) > 0.5)
-        row["ece"] = expected_calibration_error(truth, pair_values(skeleton))
-        row["n_pairs"] = len(truth)
-    return row
+def labels(case: Case, index: int, method: str) -> Row:
+    row: Row = {"source": case.source, "case": case.name, "family": case.family}
+    return row | {"table": index, "method": method}
 
 
 def summary(scores: pd.DataFrame) -> str:
@@ -188,10 +174,14 @@ def summary(scores: pd.DataFrame) -> str:
         for title, index in (("shape", "family"), ("mechanism", "case")):
             table = simulated.groupby([index, "source", "method"], sort=False).mean(numeric_only=True)
             parts += [f"by {title}", table.drop(columns=["table"]).round(3).to_string()]
-        wide = simulated.pivot_table(index="case", columns=["method", "family"], values="skeleton_ap", sort=False)
-        parts += ["skeleton AP by cell", wide.round(3).to_string()]
-    third = scores[scores["source"].str.startswith("tables")]
+        for column in ("skeleton_ap", "shd"):
+            if column in simulated:
+                wide = simulated.pivot_table(index="case", columns=["family", "method"], values=column, sort=False)
+                parts += [f"{column} by cell", wide.round(3).to_string()]
+    third = scores[scores["source"].str.startswith("tables")].copy()
     if len(third):
+        if "shd" in third:
+            third["shd_over_empty"] = third["shd"] / third["empty_shd"]
         families = third.groupby(["method", "family"], sort=False).mean(numeric_only=True).drop(columns=["table"])
         parts += ["families", families.round(3).to_string()]
         parts += ["mean over families", families.groupby("method").mean().round(4).to_string()]
