@@ -288,8 +288,12 @@ def test_directions_are_written_and_told(infer, table, toy_colliders, cut):
     assert {(link["a"], link["b"]) for link in told["links"] if link["edge"] == "->"} == set(graph.directed_edges())
 
 
-def test_directions_that_cannot_be_found_are_missed_aloud(infer, table, monkeypatch):
-    monkeypatch.setattr("graphbam.estimator.list_weights", lambda: ["edges"])
+def test_directions_that_cannot_be_found_are_missed_aloud(infer, table, tmp_path, monkeypatch):
+    monkeypatch.setattr("graphbam.weights._shipped", lambda: tmp_path)
+    code, text, error, out = infer(table, directions=("--cpdag",))
+    assert (code, text) == (2, "")
+    assert error.startswith("error: no weights named 'colliders' and no such file")
+    assert not out.exists()
     code, _, error, out = infer(table, directions=())
     assert code == 0
     assert error.startswith("note: no directions, since no collider weights come with this copy")

@@ -497,11 +497,13 @@ def test_no_moral_pair_no_question(colliders):
     assert result.arrows().empty
 
 
-def test_progress_tells_of_directions(collider_frame, toy_colliders):
+def test_progress_tells_of_directions(collider_frame, toy_colliders, monkeypatch):
+    monkeypatch.setattr("graphbam.estimator.CELLS_AT_ONCE", collider_frame.size)
     told = []
-    gb.infer(collider_frame, colliders=toy_colliders, stability=2, progress=lambda *both: told.append(both))
+    gb.infer(collider_frame, colliders=toy_colliders, stability=3, progress=lambda *both: told.append(both))
     shares = [share for share, _ in told]
     assert shares == sorted(shares)
+    assert len(set(shares)) == len(shares) - 1  # the last resample, and "done"
     assert any(sentence.startswith("directions, ") and "less than a second" in sentence for _, sentence in told)
 
 

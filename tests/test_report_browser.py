@@ -244,7 +244,7 @@ def test_directions_are_shown_beside_the_links(tmp_path, n_variables):
         one("#view-directions").click(); told.again = look();
         one("#choices button").click();
         const row = one("#arrow-rows tr"); row.click();
-        told.row = [...row.cells].map((cell) => cell.textContent);
+        told.rows = all("#arrow-rows tr").map((row) => [...row.cells].map((cell) => cell.textContent));
         told.title = one("#detail h2").textContent;
         told.legend = all("#detail .legend")[1].textContent;
         told.picked = row.classList.contains("picked");
@@ -264,12 +264,17 @@ def test_directions_are_shown_beside_the_links(tmp_path, n_variables):
     assert (told["links"]["heads"], told["links"]["dial"], told["links"]["table"]) == (0, False, True)
     assert told["links"]["edges"] == len(result.skeleton().undirected_edges())
     assert told["again"] == told["last"]
-    table = graphs[0].table()
-    best = table[(table["a"] == told["row"][0]) & (table["b"] == told["row"][2])].iloc[0]
-    assert best.probability == pytest.approx(table["probability"][0], abs=1e-3)
-    numbers = [best.skeleton, best.forward, 1 - best.forward - best.backward, best.backward]
-    assert (told["row"][1], best.edge) == ("→", "->")
-    np.testing.assert_allclose([float(cell) for cell in told["row"][3:]], numbers, atol=0.006)
+    table = graphs[0].table().set_index(["a", "b"])
+    for a, mark, b, *numbers in told["rows"]:
+        row = table.loc[(a, b)]
+        assert mark == {"->": "→", "--": "—"}[row.edge]
+        expected = [row.skeleton, row.forward, 1 - row.forward - row.backward, row.backward]
+        np.testing.assert_allclose([float(number) for number in numbers], expected, atol=0.006)
+    assert [mark for _, mark, *_ in told["rows"]] == ["→"] * told["first"]["heads"] + ["—"] * (
+        told["first"]["rows"] - told["first"]["heads"]
+    )
+    best = graphs[0].table().query(f"a == '{told['rows'][0][0]}' and b == '{told['rows'][0][2]}'").iloc[0]
+    assert best.probability == pytest.approx(table["probability"].iloc[0], abs=1e-3)
     assert told["title"] == f"{best.a} → {best.b}"
     assert told["legend"].startswith(f"{best.a} → {best.b} ")
     assert told["tip"] == f"{best.a} → {best.b}   link {best.skeleton:.2f}, this way {best.forward:.2f}"
