@@ -63,9 +63,7 @@ class OrientedGraph(Graph):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("edge_probability_dd", "arrow_probability_dd"):
-            matrix = np.array(getattr(self, name), dtype=np.float64)
-            matrix.setflags(write=False)
-            object.__setattr__(self, name, matrix)
+            object.__setattr__(self, name, _frozen(np.array(getattr(self, name), dtype=np.float64)))
 
     def table(self) -> pd.DataFrame:
         """One row an edge: arrows first, then undirected edges, the likeliest of each first.
@@ -79,16 +77,11 @@ class OrientedGraph(Graph):
         """
         import pandas as pd
 
-        arrows, links = (
-            np.argwhere(directed_part(self.adjacency)),
-            np.argwhere(np.triu(undirected_part(self.adjacency))),
-        )
-        i, j = np.concatenate([arrows, links]).T
+        arrows = np.argwhere(directed_part(self.adjacency))
+        i, j = np.concatenate([arrows, np.argwhere(np.triu(undirected_part(self.adjacency)))]).T
         is_arrow = np.arange(len(i)) < len(arrows)
-        p, forward, backward = (
-            matrix[i, j]
-            for matrix in (self.edge_probability_dd, self.arrow_probability_dd, self.arrow_probability_dd.T)
-        )
+        p, arrow_dd = self.edge_probability_dd[i, j], self.arrow_probability_dd
+        forward, backward = arrow_dd[i, j], arrow_dd[j, i]
         right = p * np.where(is_arrow, forward, 1 - forward - backward)
         names = np.array(self.names, dtype=object)
         columns = {"a": names[i], "edge": np.where(is_arrow, "->", "--").astype(object), "b": names[j]}
@@ -175,7 +168,8 @@ class Result:
         if self.colliders is not None:
             from graphbam.orientation import CLAIM
 
-            object.__setattr__(self, "colliders", np.array([tuple(row) for row in self.colliders], dtype=CLAIM))
+            claims = np.array([tuple(row) for row in self.colliders], dtype=CLAIM)
+            object.__setattr__(self, "colliders", _frozen(claims))
 
     @property
     def n_variables(self) -> int:
@@ -266,7 +260,7 @@ class Result:
         """Shape (D, D): probability of i → j given that i and j are adjacent; what is missing to one is open."""
         from graphbam.orientation import arrow_probabilities
 
-        return arrow_probabilities(self.probabilities, self._colliders(), self._forbidden())
+        return _frozen(arrow_probabilities(self.probabilities, self._colliders(), self._forbidden()))
 
     def to_dag(self) -> Graph:
         """One DAG out of the class of `cpdag`, always the same; for another objective use ``cpdag(...).to_dag()``."""
@@ -452,8 +446,7 @@ def tidy_probabilities(p_dd3: npt.ArrayLike, n_variables: int) -> Matrix:
         raise GraphError("probabilities hold values that are negative or not finite; the network gave no answer.")
     result = (result + result.transpose(1, 0, 2)) / 2
     result /= result.sum(axis=-1, keepdims=True)
-    result.setflags(write=False)
-    return result
+    return _frozen(result)
 
 
 def choose_pairs(p_n: Matrix, threshold: float = 0.5, fdr: float | None = None) -> npt.NDArray[np.bool_]:
@@ -541,6 +534,12 @@ def suspect_children(p_dd3: Matrix) -> npt.NDArray[np.int64]:
         is_likely = joint_nd[np.arange(len(others)), best] >= CHILD_FROM
         children[i, others] = np.where(is_likely, best, -1)
     return children
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same array, read-only from now on."""
+    array.setflags(write=False)
+    return array
 
 
 def _link_line(link: Link) -> str:
