@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -131,6 +132,11 @@ def test_results_are_typed_sorted_and_the_same_in_both_files(tmp_path):
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "results.parquet"), frame)
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "results.csv").astype(COLUMNS), frame)
     assert {path.name for path in tmp_path.iterdir()} == {"results.parquet", "results.csv"}
+
+
+def test_every_column_is_explained():
+    page = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text(encoding="utf-8")
+    assert [name for name in COLUMNS if f"`{name}`" not in page] == []
 
 
 def test_no_rows_make_an_empty_table_with_all_columns():

@@ -20,7 +20,7 @@ SPARED = "timed out at "
 WIDTHS = (10, 20, 50, 100)
 """Numbers of variables at which a class of widths ends."""
 
-OVERHEAD = 0.05
+OVERHEAD = 0.2
 """Seconds that every fit takes beside its own."""
 
 GROWTH = 2.0
