@@ -26,6 +26,8 @@ FORBIDDEN = {
     "writers": MAKING,
     "figures": MAKING,
     "weights": MAKING,
+    "avici": {"pandas"} | MAKING,
+    "labelled": MAKING,
     "estimator": MAKING,
     "simulation": {
         "graphbam.network",

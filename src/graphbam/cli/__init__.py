@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from graphbam.cli._benchmark import benchmark
+from graphbam.cli._benchmark_report import report
 from graphbam.cli._infer import infer
 from graphbam.cli._serve import serve
 from graphbam.cli._simulate import simulate
@@ -35,6 +36,7 @@ app.command()(serve)
 app.command()(train)
 app.command()(fine_tune)
 app.command()(benchmark)
+app.command("benchmark-report")(report)
 
 
 def main() -> None:

@@ -187,6 +187,7 @@ class TrainConfig:
             "size_lean": -1.0,
         }
         steps = {"cells_per_step": 480_000, "max_tables": 256, "curriculum_start": 0.4, "curriculum_steps": 2_000}
+        steps |= {"burst": 20, "window": 5}  # tables and the edge pass are launches mostly: larger bursts are cheaper
         parts = {"network": ColliderNetConfig(), "structures": StructureConfig()}
         return cls(**(grid | steps | parts | changes))
 
