@@ -101,7 +101,7 @@ def test_a_time_out_is_a_row_and_larger_cases_are_spared(results):
         ("glutton", "memory", "more than 150 MiB ("),
         ("raiser", "error", "ValueError: no luck"),
         ("decliner", "skipped", "30 samples of 6 variables are not to its taste"),
-        ("liar", "error", "GraphError: fit returned str; it must return an Answer"),
+        ("liar", "error", "GraphError: fit returned function; it must return an Answer"),
     ],
 )
 def test_what_goes_wrong_is_a_row_with_its_reason(results, method, status, reason):

@@ -56,6 +56,7 @@ def wait_until_gone(*pids, seconds=10):
         ("Correlation", "ok", None),
         ("Raiser", "error", "ValueError: no luck no luck"),
         ("Quitter", "error", "SystemExit: enough"),
+        ("Liar", "error", "GraphError: fit returned function; it must return an Answer"),
         ("Exhausted", "memory", "MemoryError: too large"),
         ("Decliner", "skipped", "30 samples of 10 variables are not to its taste"),
     ],

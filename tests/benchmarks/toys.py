@@ -134,12 +134,12 @@ class Quitter(Correlation):
 
 
 class Liar(Correlation):
-    """Returns what is no answer."""
+    """Returns what is no answer, and cannot even be sent."""
 
     name, title = "toy-liar", "Liar"
 
     def fit(self, x_md, *, seed):
-        return "42"
+        return lambda: 42
 
 
 class Chatterbox(Correlation):

@@ -54,7 +54,7 @@ def make_row(task: Task, reply: Reply, about: About | None = None) -> Row:
     """A row of the results, with every column."""
     case, row = task.case, dict.fromkeys(COLUMNS)
     scores, status, reason = {}, reply.status, reply.reason
-    if reply.status == "ok":
+    if reply.answer is not None:
         try:
             scores = score_answer(reply.answer, task.problem, task.method.kind)
         except GraphbamError as error:

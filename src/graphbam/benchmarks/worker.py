@@ -23,7 +23,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
 
-from graphbam.benchmarks.baselines._base import Baseline, Matrix
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.scores import check_answer
 
 __all__ = ["About", "Reply", "Request", "main"]
 
@@ -62,8 +63,7 @@ class Reply:
 
     status: Status
     reason: str | None = None
-    answer: Any = None
-    """What `fit` returned, an `Answer` if all is well."""
+    answer: Answer | None = None
     seconds: float | None = None
     """Of the fit, without the time it spent on importing packages."""
     peak_mib: float | None = None
@@ -137,6 +137,7 @@ def _fit(baseline: Baseline, request: Request) -> Reply:
         start = time.perf_counter()
         found = baseline.fit(request.x_md, seed=request.seed)
         seconds = time.perf_counter() - start
+    check_answer(found, request.x_md.shape[1])  # here, since not everything can travel
     return Reply("ok", None, found, seconds - imports.seconds, _peak_mib())
 
 

@@ -30,13 +30,13 @@ def benchmark(
     cases: Annotated[
         Words, typer.Option(help="Suites, names like cosine-d50-m200, patterns or folders; with commas, repeatable.")
     ] = None,
-    trials: Annotated[int | None, typer.Option(help="Tables of each simulated case. [default: 5]")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds a fit may take. [default: 120]")] = None,
-    memory_limit: Annotated[float | None, typer.Option(help="MiB a fit may use. [default: 4096]")] = None,
+    trials: Annotated[int | None, typer.Option(help="Tables of each simulated case. Default: 5.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds a fit may take. Default: 120.")] = None,
+    memory_limit: Annotated[float | None, typer.Option(help="MiB a fit may use. Default: 4096.")] = None,
     skip_larger: Annotated[
         bool | None,
         typer.Option(
-            "--skip-larger/--try-larger", help="Spare a method cases larger than one it timed out on. [default: skip]"
+            "--skip-larger/--try-larger", help="Spare a method cases larger than one it timed out on. Default: skip."
         ),
     ] = None,
     retry: Annotated[Words, typer.Option(help="Do again: error, timeout, memory, skipped; with commas.")] = None,
