@@ -39,7 +39,7 @@ def results(folder):
     """One run of toys that end in every way there is."""
     toys = [f"toys:{name}" for name in ("Correlation", "Noise", "Sleeper", "Glutton", "Raiser", "Decliner", "Liar")]
     reports = []
-    run = {"out": folder, "trials": 1, "time_limit": 3.0, "memory_limit": 150.0, "report": reports.append}
+    run = {"out": folder, "trials": 1, "time_limit": 2.0, "memory_limit": 150.0, "report": reports.append}
     gb.benchmark(["toys:Sleeper"], ["linear-d6-m30", "linear-d12-m30", "linear-d14-m40"], **run)
     frame = gb.benchmark(toys, ["linear-d6-m30"], **run)
     frame.attrs["reports"] = reports
@@ -88,8 +88,8 @@ def test_methods_get_a_seed_of_the_case_and_the_trial(results):
 def test_a_time_out_is_a_row_and_larger_cases_are_spared(results):
     late, spared = pick(results, "sleeper", "linear-d12-m30"), pick(results, "sleeper", "linear-d14-m40")
     assert pick(results, "sleeper")["status"] == "ok"
-    assert (late["status"], late["reason"]) == ("timeout", "more than 3 s")
-    assert late["seconds"] >= 3
+    assert (late["status"], late["reason"]) == ("timeout", "more than 2 s")
+    assert late["seconds"] >= 2
     assert (spared["status"], spared["reason"]) == ("skipped", "timed out at d=12, M=30")
     assert pd.isna([late["skeleton_ap"], late["n_found"], spared["seconds"]]).all()
     assert not pd.isna([late["n_edges"], late["hardware"], spared["fingerprint"]]).any()
@@ -230,7 +230,7 @@ def test_mistakes_are_refused_before_anything_is_written(tmp_path, change, messa
 
 
 def test_a_folder_made_under_other_rules_is_refused(results, folder):
-    with pytest.raises(ConfigError, match=r"time_limit=3\.0, now 9\.0"):
+    with pytest.raises(ConfigError, match=r"time_limit=2\.0, now 9\.0"):
         gb.benchmark(out=folder, time_limit=9.0)
 
 

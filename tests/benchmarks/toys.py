@@ -37,7 +37,7 @@ class Noise(Correlation):
 
 
 class Slow(Correlation):
-    """Takes a quarter of a second, and leaves its seed and the process it works for where TOY_DIARY says."""
+    """Takes a moment, and leaves its seed and the process it works for where TOY_DIARY says."""
 
     name, title = "toy-slow", "Slow"
 
@@ -45,7 +45,7 @@ class Slow(Correlation):
         if x_md.shape[1] > TINY:
             with open(os.environ.get("TOY_DIARY", os.devnull), "a") as diary:
                 diary.write(f"{seed} {os.getppid()}\n")
-            time.sleep(0.25)
+            time.sleep(0.15)
         return super().fit(x_md, seed=seed)
 
 
