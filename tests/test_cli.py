@@ -281,7 +281,8 @@ def test_directions_are_written_and_told(infer, table, toy_colliders, cut):
     assert {("a", "c"), ("d", "c")} <= set(graph.directed_edges())
     assert "a → c" in text
     assert "this way 1.00" in text
-    assert f"expected distance to the true graph {graph.expected_shd():.1f}" in text
+    n_arrows, n_links = len(graph.directed_edges()), len(graph.table())
+    assert ("all have a direction" if n_arrows == n_links else f"{n_arrows} have a direction") in text
     told = json.loads(infer(table, "--json", *known, *cut, directions=("--cpdag", "--colliders", toy_colliders))[1])
     assert told["n_arrows"] == len(graph.directed_edges())
     assert told["expected_distance"] == pytest.approx(graph.expected_shd(), abs=1e-3)

@@ -17,17 +17,18 @@ def read_blocks(name):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_directions_lead_to_an_effect(tmp_path, monkeypatch):
+@pytest.mark.parametrize("colliders", ["stand-in", "shipped"])
+def test_directions_lead_to_an_effect(tmp_path, monkeypatch, colliders):
     pytest.importorskip("dowhy")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("graphbam.estimator.open_colliders", lambda colliders, device: Contrast())
+    if colliders == "stand-in":
+        monkeypatch.setattr("graphbam.estimator.open_colliders", lambda colliders, device: Contrast())
     scope = {}
     for block in read_blocks("directions.md"):
         exec(block, scope)
-    arrows = [("lottery", "training"), ("talent", "training"), ("talent", "wage"), ("training", "wage")]
-    assert sorted(scope["graph"].directed_edges()) == arrows
+    arrows = {("lottery", "training"), ("talent", "training"), ("talent", "wage"), ("training", "wage")}
+    assert set(scope["graph"].directed_edges()) == arrows <= set(scope["known"].cpdag().directed_edges())
     assert scope["effects"] == pytest.approx([2], abs=0.1)
     plain = np.polyfit(scope["training"], scope["wage"], 1)[0]
     assert plain == pytest.approx(3, abs=0.15)
-    assert scope["known"].cpdag().undirected_edges() == []
     assert {path.name for path in tmp_path.iterdir()} == {"wages.png", "wages.graphml"}

@@ -69,7 +69,6 @@ def test_the_model_holds_the_graphs_with_directions(cut):
             i, j = pairs["i"][k], pairs["j"][k]
             adjacency[i, j], adjacency[j, i] = mark >= 0, mark <= 0
         assert np.array_equal(adjacency, cpdag.adjacency)
-        assert graph["distance"] == pytest.approx(cpdag.expected_shd(), abs=0.006)
     arrow_dd = result.arrow_probabilities
     np.testing.assert_allclose(pairs["forward"], arrow_dd[pairs["i"], pairs["j"]], atol=6e-4)
     np.testing.assert_allclose(pairs["backward"], arrow_dd[pairs["j"], pairs["i"]], atol=6e-4)

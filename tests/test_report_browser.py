@@ -254,12 +254,12 @@ def test_directions_are_shown_beside_the_links(tmp_path, n_variables):
     """)  # fmt: skip
     assert told["troubles"] == []
     assert "NaN" not in told["paths"]
+    assert told["first"]["how"].startswith("The graph with the fewest wrong edges")
+    assert told["last"]["how"].startswith("The most links of which at most 20 %")
     for look, graph in zip(("first", "last"), graphs, strict=True):
         seen, n_links = told[look], len(graph.table())
         assert (seen["edges"], seen["heads"], seen["rows"]) == (n_links, len(graph.directed_edges()), n_links)
         assert f"{len(graph.directed_edges())} with a direction" in seen["said"]
-        distance = float(re.search(r"([.\d]+) edges", seen["how"])[1])
-        assert distance == pytest.approx(graph.expected_shd(), abs=0.06)
         assert (seen["dial"], seen["table"], seen["key"]) == (True, False, False)
     assert (told["links"]["heads"], told["links"]["dial"], told["links"]["table"]) == (0, False, True)
     assert told["links"]["edges"] == len(result.skeleton().undirected_edges())

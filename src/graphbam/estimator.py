@@ -62,10 +62,10 @@ COLLIDERS = "colliders"
 """Collider weights that are used unless others are named; a copy of the package without them finds no directions."""
 
 LINKED_FROM = 0.5
-"""The second network is asked about common neighbours, as in training, of pairs that are less likely linked …"""
+"""The second network is asked about common neighbours linked with at least this probability, as in training, …"""
 
 MORAL_FROM = 0.1
-"""… and that are moral with at least this probability."""
+"""… of pairs that are moral with at least this one, be they linked or not."""
 
 CELLS_OF_QUESTIONS = 50_000
 """Questions go to it in batches of about so many cells; one large batch takes a fifth longer on a CPU."""

@@ -123,7 +123,7 @@ class Structure(NamedTuple):
     candidates: Indices
     """Variables adjacent to both: the possible common children."""
     neighbours: Indices
-    """Variables adjacent to exactly one of the two."""
+    """Other variables adjacent to exactly one of the two."""
 
 
 def structures(
@@ -138,9 +138,9 @@ def structures(
     threshold : float
         Smallest probability of an edge of the skeleton.
     moral_threshold : float, optional
-        Smallest moral probability of a pair; `threshold` if not given. Pairs of the skeleton are never moral.
+        Smallest moral probability of a pair; `threshold` if not given. It may be linked with some probability too.
     skeleton_dd : array_like, shape (d, d), optional
-        The skeleton itself, instead of `threshold`.
+        The skeleton itself, instead of `threshold`; its pairs are never moral.
 
     Returns
     -------
@@ -165,10 +165,14 @@ def structures(
     adjacent = _skeleton_at(p_dd3, threshold) if skeleton_dd is None else _read_skeleton(skeleton_dd, len(p_dd3))
     least = threshold if moral_threshold is None else moral_threshold
     is_moral = _symmetric(choose_pairs(p_dd3[..., MORAL][np.triu_indices(len(p_dd3), 1)], least), len(p_dd3))
-    a, b = np.nonzero(np.triu(is_moral & ~adjacent))
+    if skeleton_dd is not None:
+        is_moral &= ~adjacent
+    a, b = np.nonzero(np.triu(is_moral))
     worth_asking = (adjacent[a] & adjacent[b]).any(axis=1)
     a, b = a[worth_asking], b[worth_asking]
-    candidates, neighbours = _rows(adjacent[a] & adjacent[b]), _rows(adjacent[a] ^ adjacent[b])
+    beside_one = adjacent[a] ^ adjacent[b]
+    beside_one[np.arange(len(a)), a] = beside_one[np.arange(len(b)), b] = False
+    candidates, neighbours = _rows(adjacent[a] & adjacent[b]), _rows(beside_one)
     return [Structure(*row) for row in zip(a.tolist(), b.tolist(), candidates, neighbours, strict=True)]
 
 

@@ -175,7 +175,6 @@ def _model_graph(
         "fdr": fdr,
         "pairs": linked.tolist(),
         "marks": (out - back)[linked].tolist(),
-        "distance": round(graph.expected_shd(), 2),
     }
 
 

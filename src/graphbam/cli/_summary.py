@@ -58,7 +58,7 @@ def show(report: dict[str, Any], cut: dict[str, Any], *, is_brief: bool = False)
     console.print(Text.assemble((_line(result.source or "table"), "bold"), f"  {_facts(result)}"))
     console.print(Text("  " + _headline(result, links, cut)))
     if result.colliders is not None and links:
-        console.print(Text("  " + _say_directions(result, links, cut)))
+        console.print(Text("  " + _say_directions(result, links)))
     if is_brief:
         console.print(Text(f"  {report['files'][0].parent}", style="dim"))
     else:
@@ -89,15 +89,13 @@ def _headline(result: Result, links: list[Link], cut: dict[str, Any]) -> str:
     return ", ".join(parts) + f"; {moral} pair{'' if moral == 1 else 's'} linked through a common child only"
 
 
-def _say_directions(result: Result, links: list[Link], cut: dict[str, Any]) -> str:
-    arrows, distance = _count_arrows(result, links), _expect_distance(result, cut)
+def _say_directions(result: Result, links: list[Link]) -> str:
+    arrows = _count_arrows(result, links)
     if arrows == 0:
-        found = "none has a direction, all could point either way"
-    elif arrows == len(links):
-        found = "all have a direction"
-    else:
-        found = f"{arrows} {'has' if arrows == 1 else 'have'} a direction, the others could point either way"
-    return f"{found}; expected distance to the true graph {distance:.1f}"
+        return "none has a direction, all could point either way"
+    if arrows == len(links):
+        return "all have a direction"
+    return f"{arrows} {'has' if arrows == 1 else 'have'} a direction, the others could point either way"
 
 
 def _show_links(console: Console, result: Result, links: list[Link]) -> None:

@@ -42,7 +42,7 @@ function sayView() {
   byId("view-directions").setAttribute("aria-pressed", hasDirections);
   byId("view-links").setAttribute("aria-pressed", !hasDirections);
   if (!hasDirections) return;
-  byId("how").textContent = `${sayChoice(model.graphs[state.graph])} Expected distance to the true graph: ${model.graphs[state.graph].distance.toFixed(1)} edges.`;
+  byId("how").textContent = sayChoice(model.graphs[state.graph]);
   byId("choices").querySelectorAll("button").forEach((chip, n) => chip.setAttribute("aria-pressed", n === state.graph));
 }
 
