@@ -7,7 +7,7 @@ BIN := .venv/bin
 demo: .venv/.installed
 	$(BIN)/graphbam infer src/graphbam/data/sachs.csv.gz -o out/demo
 	@echo && echo "A simulated table, to compare with its true graph in out/world/world.png:"
-	$(BIN)/graphbam simulate --mechanism linear --n-variables 12 --n-samples 500 --degree 3 --seed 1 -o out/world
+	$(BIN)/graphbam simulate --n-variables 12 --n-samples 500 --degree 3 --seed 1 -o out/world
 	$(BIN)/graphbam infer out/world/data.csv -o out/world/answer
 
 test: lint types unit

@@ -465,6 +465,7 @@ class _Sheet:
         line_p2 = _bend(a, middle, end)
         dashes: Any = (0, (3, 2.2)) if stroke.is_moral else "solid"
         style: dict[str, Any] = {"color": MORAL_LINE if stroke.is_moral else LINE, "alpha": _darkness(stroke.p)}
+        style["solid_capstyle"] = "butt"  # or the line would shine through its head
         width = (0.5 + 2.4 * stroke.p**2) * self.scale
         self.axes.plot(*line_p2.T, linewidth=width, linestyle=dashes, zorder=1 + stroke.p, **style)
         if self.font is not None and stroke.is_directed and stroke.sure is not None:
