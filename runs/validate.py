@@ -135,7 +135,7 @@ def judge(p_dd3: np.ndarray, x_md: torch.Tensor, colliders: LoadedColliders | No
     """The answer to one prepared table, with directions where there are weights for them."""
     claims = None
     if colliders is not None:
-        claims = ask_colliders(colliders, x_md[None], list_questions(p_dd3), p_dd3[..., 1])
+        claims = ask_colliders(colliders, x_md[None], list_questions(p_dd3), p_dd3)
     return Result(tuple(f"x{i}" for i in range(len(p_dd3))), p_dd3, colliders=claims)
 
 

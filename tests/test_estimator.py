@@ -16,7 +16,14 @@ import graphbam as gb
 from graphbam.device import choose_device
 from graphbam.edges import Failure, OrientationMissingError, Result
 from graphbam.errors import ConfigError, GraphbamError, KnowledgeError, WeightsError
-from graphbam.estimator import count_operations, draw_resamples, estimate_seconds, measure_speed
+from graphbam.estimator import (
+    OBVIOUS_FROM,
+    count_operations,
+    draw_resamples,
+    estimate_seconds,
+    list_questions,
+    measure_speed,
+)
 from graphbam.graph import is_cpdag
 from graphbam.network import EdgeNet, EdgeNetConfig
 from graphbam.weights import load_colliders, load_weights, save_weights
@@ -330,8 +337,14 @@ def colliders(request, toy_colliders):
     return Contrast() if request.param == "stand-in" else load_colliders(toy_colliders)
 
 
-@pytest.fixture(scope="module")
-def collider_frame():
+@pytest.fixture
+def ask_all(monkeypatch):
+    """No pair is too obvious to be asked about: the frame has but one collider, and it is."""
+    monkeypatch.setattr("graphbam.estimator.OBVIOUS_FROM", 2.0)
+
+
+@pytest.fixture
+def collider_frame(ask_all):
     """a → c ← b, c → d → e, and f apart: the collider decides everything but nothing about f."""
     noise = np.random.default_rng(5).normal(size=(400, 6))
     a, b, f = noise[:, 0], noise[:, 1], noise[:, 5]
@@ -349,6 +362,24 @@ def arrows_of(result):
     return {
         (r.edge, frozenset((r.a, r.b)) if r.edge == "--" else (r.a, r.b)): r.probability for r in table.itertuples()
     }
+
+
+def test_obvious_pairs_are_not_asked_about_and_get_their_arrows_all_the_same(collider_frame, monkeypatch):
+    monkeypatch.setattr("graphbam.estimator.OBVIOUS_FROM", OBVIOUS_FROM)
+    result = gb.infer(collider_frame, colliders=Contrast())
+    assert len(result.colliders) == 0
+    assert set(TRUTH) <= set(result.cpdag().directed_edges())
+
+
+def test_only_sure_pairs_with_one_candidate_are_obvious():
+    p_dd3 = np.full((5, 5, 3), [1.0, 0.0, 0.0])
+    for a, b in [(0, 2), (1, 2), (1, 3), (4, 3), (0, 4)]:
+        p_dd3[a, b] = p_dd3[b, a] = [0.0, 1.0, 0.0]
+    for a, b, moral in [(0, 1, OBVIOUS_FROM), (1, 4, OBVIOUS_FROM - 0.01)]:
+        p_dd3[a, b] = p_dd3[b, a] = [1 - moral, 0.0, moral]
+    assert [(one.a, one.b) for one in list_questions(p_dd3)] == [(1, 4)]
+    p_dd3[1, 4] = p_dd3[4, 1] = [0.0, 1.0, 0.0]  # now 2 and 4 are both neighbours of 0 and 1
+    assert [(one.a, one.b) for one in list_questions(p_dd3)] == [(0, 1)]
 
 
 def test_the_right_directions_are_found(collider_frame):

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from graphbam.estimator import ask_colliders, list_questions
+from graphbam.evidence import TERMS, describe_claims
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.sem import sample_tables
 from graphbam.structures import CANDIDATE
@@ -19,6 +21,9 @@ from graphbam.weights import LoadedColliders, LoadedWeights
 
 SHAPES = ((5, 300), (10, 100), (10, 500), (20, 200), (20, 600), (40, 100), (40, 400), (80, 200), (100, 60))
 """Variables and samples of the tables that the fit sees."""
+
+CLAIM_SHAPES = ((10, 200), (20, 100), (20, 500), (30, 300), (50, 200))
+"""The same for the fit of evidence, which asks both networks about every table."""
 
 
 def fit_calibration(logits_n3: Tensor, classes_n: Tensor, weight_n: Tensor | None = None) -> dict[str, Any]:
@@ -122,3 +127,46 @@ def simulated_children(
                 logits.append(loaded.network(x_bmd, roles_bd)[asked].cpu())
                 truths.append(children_bd[asked].bool().cpu())
     return torch.cat(logits), torch.cat(truths)
+
+
+def fit_evidence(features_nt: Tensor, children_n: Tensor) -> dict[str, float]:
+    """Weights of `graphbam.evidence` that minimise the cross-entropy, by name.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> features = torch.cat([torch.ones(4000, 1), torch.randn(4000, 4, generator=rng)], 1)
+    >>> children = torch.rand(4000, generator=rng) < (features @ torch.tensor([-1.0, 1, 2, 0, 0])).sigmoid()
+    >>> [round(weight) for weight in fit_evidence(features, children).values()]
+    [-1, 1, 2, 0, 0]
+    """
+    features_nt, truth_n = features_nt.double(), children_n.double()
+    weight_t = torch.zeros(len(TERMS), dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weight_t], max_iter=200, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = F.binary_cross_entropy_with_logits(features_nt @ weight_t, truth_n)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    return {term: round(float(weight), 4) for term, weight in zip(TERMS, weight_t.detach(), strict=True)}
+
+
+@torch.no_grad()
+def simulated_claims(
+    edges: LoadedWeights, colliders: LoadedColliders, rng: torch.Generator, config: SimulationConfig, n_tables: int
+) -> tuple[Tensor, Tensor]:
+    """Features (N, 5) and truth (N) of all claims about fresh tables, asked for as a user's table would be."""
+    plain = dataclasses.replace(colliders, header={**colliders.header, "evidence": None})
+    features, truths = [], []
+    for n_variables, n_samples in CLAIM_SHAPES:
+        tables = sample_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
+        for x_md, dag_dd, p_dd3 in zip(tables.x_bmd, tables.dag_bdd, edges.probabilities(tables.x_bmd), strict=True):
+            claims = ask_colliders(plain, x_md[None], list_questions(p_dd3.numpy()), p_dd3.numpy())
+            a, b, c = (torch.from_numpy(claims[place].copy()) for place in ("a", "b", "c"))
+            arrow_dd = dag_dd.cpu() > 0
+            features.append(torch.from_numpy(describe_claims(claims, p_dd3.numpy())))
+            truths.append(arrow_dd[a, c] & arrow_dd[b, c] & ~(arrow_dd | arrow_dd.T)[a, b])
+    return torch.cat(features), torch.cat(truths)
