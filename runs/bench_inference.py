@@ -92,7 +92,7 @@ def measure(d: int, m: int, options: argparse.Namespace) -> dict[str, object]:
     seconds, cpu = [], []
     while not seconds or (sum(seconds) < options.seconds and len(seconds) < 15):
         began, cpu_began = time.perf_counter(), time.process_time()
-        gb.infer(x_md, weights=loaded, progress=None if seconds else announce)
+        gb.infer(x_md, weights=loaded, colliders=None, progress=None if seconds else announce)
         seconds.append(time.perf_counter() - began)
         cpu.append(time.process_time() - cpu_began)
         if len(seconds) == 1:
