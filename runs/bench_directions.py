@@ -29,7 +29,7 @@ def main() -> None:
     edges, colliders = load_weights("edges"), load_colliders("colliders")
     gb.infer(np.random.default_rng(0).normal(size=(100, 10)), weights=edges, colliders=colliders)  # warms up
     print(
-        "| case | links | questions answered | edge pass s | collider pass s | decision s |\n|---|---|---|---|---|---|"
+        "| case | links | claims | edge pass s | collider pass s | decision s |\n|---|---|---|---|---|---|"
     )
     for case in resolve_cases(options.cases):
         x_md = draw_problem(case, 0).x_md
