@@ -248,7 +248,7 @@ def test_a_run_in_two_parts_equals_one_in_one(tmp_path):
 
 
 def test_it_learns(tmp_path):
-    """On strong squares between three variables: soon better than base rates, then than all pairs without directions."""
+    """On strong squares of three variables: soon better than base rates, then than all pairs without directions."""
     easy = SimulationConfig.preset("paper").narrow(mechanism="square", degree=1.0, noise_share=(0.05, 0.1))
     config = tiny_run(
         network={"channels": 32, "blocks": 4, "key_size": 8, "widening": 4, "temperature": 1.0, "bias": -1.0},
