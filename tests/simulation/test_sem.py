@@ -328,3 +328,12 @@ def test_the_device_gets_the_same_graphs_without_waiting(preset):
     assert torch.equal(on_cpu.dag_bdd, on_device.dag_bdd.cpu())
     assert torch.equal(on_cpu.classes_bdd, on_device.classes_bdd.cpu())
     assert on_device.x_bmd.isfinite().all()
+
+
+def test_leaning_shares_are_small_more_often(rng):
+    shape = {"n_tables": 200, "n_variables": 20, "n_samples": 2}
+    plain = dataclasses.replace(SimulationConfig.broad(), noise_share_lean=1.0)
+    leaning = dataclasses.replace(plain, noise_share_lean=3.0)
+    shares = [plan_tables(rng, config, **shape).share_n for config in (plain, leaning)]
+    assert shares[1].median() < 0.5 * shares[0].median()
+    assert shares[1].max() <= plain.noise_share[1]

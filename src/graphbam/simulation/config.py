@@ -85,6 +85,8 @@ class SimulationConfig:
     """Share of nodes whose parents all push in one direction; elsewhere signs are at random."""
     noise_share: tuple[float, float] = (0.1, 0.4)
     """Range of ρ in x = ρ·noise + (1−ρ)·signal."""
+    noise_share_lean: float = 1.0
+    """Exponent of the uniform draw that decides where in that range ρ lies: above 1, small shares come more often."""
     noise_share_pooled: bool = False
     """If true the ρ of a table's nodes resemble one another, more in some tables than in others."""
     clip: str = "soft"
@@ -116,6 +118,7 @@ class SimulationConfig:
         _check_choice("clip", self.clip, CLIPS)
         for name in _SHARES:
             _check_between(name, getattr(self, name), 0.0, 1.0)
+        _check_between("noise_share_lean", self.noise_share_lean, 0.1, 10.0)
         _check_between("denominator_floor", self.denominator_floor, 1e-3, 1.0)
         _check_between("degree_share", self.degree_share, 1e-3, 1.0)
         _check_between("max_density", self.max_density, 1e-3, 1.0)
@@ -178,7 +181,7 @@ class SimulationConfig:
         if noise is not None:
             changes |= {"noises": {noise: 1.0}, "per_node_noises": 0.0}
         if noise_share is not None:
-            changes |= {"noise_share": noise_share, "noise_share_pooled": False}
+            changes |= {"noise_share": noise_share, "noise_share_lean": 1.0, "noise_share_pooled": False}
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -326,7 +329,8 @@ PRESETS: dict[str, SimulationConfig] = {
         per_node_noises=0.2,
         weight_range=(0.25, 1.75),
         same_sign=0.3,
-        noise_share=(0.05, 0.9),
+        noise_share=(0.005, 0.9),
+        noise_share_lean=1.5,
         noise_share_pooled=True,
         clip="hard",
         discrete=0.10,

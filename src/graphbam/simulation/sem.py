@@ -249,10 +249,13 @@ def _draw_shares(rng: torch.Generator, config: SimulationConfig, n_tables: int, 
     """ρ of every node; pooled: a blend of the table's and the node's own draw, at odds that vary by table."""
     low, high = config.noise_share
     share_bd = torch.empty(n_tables, n_variables).uniform_(low, high, generator=rng)
-    if not config.noise_share_pooled:
+    if config.noise_share_pooled:
+        centre_b1 = torch.empty(n_tables, 1).uniform_(low, high, generator=rng)
+        share_bd = torch.lerp(share_bd, centre_b1, torch.rand(n_tables, 1, generator=rng))
+    if config.noise_share_lean == 1 or low == high:
         return share_bd
-    centre_b1 = torch.empty(n_tables, 1).uniform_(low, high, generator=rng)
-    return torch.lerp(share_bd, centre_b1, torch.rand(n_tables, 1, generator=rng))
+    place_bd = ((share_bd - low) / (high - low)).clamp(0, 1)
+    return (low + (high - low) * place_bd**config.noise_share_lean).clamp(low, high)
 
 
 def _draw_noises(
