@@ -1,4 +1,4 @@
-"""The paper's ablation table: five networks, the same minutes each, losses as ratios to the full one.
+"""The paper's ablation table: five networks, the same budget each, losses as ratios to the full one.
 
     python runs/ablation.py -o out/ablation --minutes 1 --device cuda
 
@@ -37,7 +37,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--out", default="out/ablation")
     parser.add_argument("--minutes", type=float, default=1.0, help="training time of each network")
-    parser.add_argument("--steps", type=int, help="stop at so many steps instead, to try the script")
+    parser.add_argument("--steps", type=int, help="stop at so many steps instead: equal terms on a shared GPU as well")
+    parser.add_argument("--workers", type=int, help="processes that simulate; by default, on a GPU, all cores but two")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--tables", type=int, default=16, help="judging tables a shape")
     parser.add_argument("--cells", type=int, default=120_000, help="cells a step")
@@ -56,8 +57,9 @@ def measure(name: str, options: argparse.Namespace) -> float:
     minutes = None if options.steps else options.minutes
     budget = Budget(steps=options.steps, minutes=minutes, decay=True)
     folder = Path(options.out, name.replace(", ", "-").replace(" ", "-"))
+    simulation = {"workers": options.workers}
     # not compiled: five designs would take longer to compile than to train; steps are still replayed as CUDA graphs
-    path = train(config, folder, budget=budget, device=options.device, compile_blocks=False)
+    path = train(config, folder, budget=budget, device=options.device, compile_blocks=False, **simulation)
     return judge(path, options.device, options.tables, config)
 
 

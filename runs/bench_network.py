@@ -3,15 +3,18 @@
     python runs/bench_network.py --device cuda --json out/bench_network.json
     python runs/bench_network.py --device cpu
     python runs/bench_network.py --device cuda --agreement edges
+    python runs/bench_network.py --device cuda --throughput
 
 On a GPU: forward and backward at (d=55, M=525, 16 tables) and (d=20, M=150, 32 tables), plain, compiled, and compiled
 and replayed as a CUDA graph; peak memory; the logarithm alone. On a CPU: the forward pass at d=100, M=500. With
-`--agreement`: how far the answers of the same weights differ between CPU and GPU, plain and compiled.
+`--agreement`: how far the answers of the same weights differ between CPU and GPU, plain and compiled. With
+`--throughput`: tables a second in whole optimiser steps, where shapes are drawn as the paper draws them.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import resource
 import statistics
@@ -24,8 +27,12 @@ from graphbam import spd
 from graphbam.network import DESIGNS, EdgeNet
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.sem import sample_tables
+from graphbam.training.batch import Batch, Shape
+from graphbam.training.config import TrainConfig
 from graphbam.training.floor import training_work
 from graphbam.training.loss import edge_loss
+from graphbam.training.step import Stepper
+from graphbam.training.stream import shape_grid
 from graphbam.weights import load_weights
 
 SHAPES = {"large": (16, 525, 55), "small": (32, 150, 20)}
@@ -37,10 +44,15 @@ def main() -> None:
     parser.add_argument("--designs", nargs="+", default=["default", "paper"], choices=list(DESIGNS))
     parser.add_argument("--modes", nargs="+", default=["eager", "compiled", "graph"])
     parser.add_argument("--agreement", metavar="WEIGHTS", help="compare answers instead of times")
+    parser.add_argument("--throughput", action="store_true", help="over the paper's shapes, instead of times")
     parser.add_argument("--json")
     options = parser.parse_args()
     if options.agreement:
         print_agreement(options.agreement)
+        return
+    if options.throughput:
+        for design in options.designs:
+            print_throughput(design, options.device)
         return
     rows = on_gpu(options.designs, options.modes) if options.device == "cuda" else on_cpu(options.designs)
     names = list(rows[0])
@@ -141,6 +153,41 @@ def print_agreement(weights: str) -> None:
         plain, compiled = answers["plain", precision], answers["compiled", precision]
         for name, gap in (("compiled − plain", compiled - plain), ("plain − CPU", plain - on_cpu)):
             print(f"{precision} {name}: largest {gap.abs().max():.2g}, mean {gap.abs().mean():.2g}")
+
+
+def print_throughput(design: str, device: str, cells: int = 480_000, repeats: int = 5) -> None:
+    """Tables a second if the shape of each is drawn evenly from the paper's grid, and of the slowest shape."""
+    config = TrainConfig.paper(network=DESIGNS[design](), cells_per_step=cells)
+    network = EdgeNet(config.network).to(device)
+    if device == "cuda":
+        network.compile_blocks()
+    settings = {name: getattr(config, name) for name in ("weight_decay", "clip_norm", "ema_decay")}
+    seconds = {}
+    with torch.cuda.stream(torch.cuda.Stream()) if device == "cuda" else contextlib.nullcontext():
+        stepper = Stepper(network, capture=device == "cuda", **settings)
+        for shape in sorted(shape_grid(config), key=lambda shape: -shape.n_samples * shape.n_variables):
+            batch = random_batch(shape, device)
+            for _ in range(3):  # compiles, records, replays
+                stepper.step(batch, 1e-6)
+            began = synchronised_clock(device)
+            for _ in range(repeats):
+                stepper.step(batch, 1e-6)
+            seconds[shape] = (synchronised_clock(device) - began) / (repeats * shape.n_tables)
+    mean, slowest = statistics.mean(seconds.values()), max(seconds, key=lambda shape: seconds[shape])
+    print(f"{design}: {1 / mean:.0f} tables/s over {len(seconds)} shapes; slowest {slowest} {1 / seconds[slowest]:.0f}")
+
+
+def random_batch(shape: Shape, device: str) -> Batch:
+    rng = torch.Generator(device).manual_seed(0)
+    x_bmd = torch.randn(*shape, generator=rng, device=device)
+    pairs = (shape.n_tables, shape.n_variables, shape.n_variables)
+    return Batch(x_bmd, torch.zeros(pairs, dtype=torch.uint8, device=device)).ready()
+
+
+def synchronised_clock(device: str) -> float:
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 def capture(work: Callable[[], None]) -> Callable[[], None]:

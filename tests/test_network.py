@@ -188,7 +188,7 @@ def test_every_parameter_is_used(rng, net):
 # ── what was true yesterday ──────────────────────────────────────────────────────────────────────────────────────
 
 PREDICTIONS = {
-    "default": [[0.58621294, -0.31364915, -0.86376747], [1.04893073, 0.0543989, -0.22503711]],
+    "default": [[0.05277593, 0.1048854, 0.24974251], [-0.20892868, 0.57533099, 0.25659447]],
     "paper": [[0.00782876, -0.0397228, 0.11342262], [0.00845295, -0.04500217, 0.10523051]],
     "ablation": [[0.00782876, -0.0397228, 0.11342262], [0.00845295, -0.04500217, 0.10523051]],
 }
@@ -329,7 +329,7 @@ def test_memory_grows_with_samples_times_variables(tiny_net, name, gradients):
         with torch.set_grad_enabled(gradients):
             sizes = allocations(net, torch.randn(1, m, d))
         cells = 4 * 3 * 6 * m * d  # float32, three readings of C = 6 channels
-        pairs = 4 * 60 * d * d  # fifteen features of four channels a pair
+        pairs = 4 * 70 * d * d  # fifteen features of four channels a pair, and ten of the table
         limit = max(cells, pairs) + 4096
         assert cells <= max(sizes) <= limit
         assert limit < max(4 * m * m, 4 * m * d * d) / 2  # attention scores of one head would be noticed

@@ -58,6 +58,8 @@ class ColliderNetConfig(EdgeNetConfig):
     dense_layers: int = 3
     dense_hidden: int = 64
     bilinear_layers: int = 2
+    table_correlations: bool = False
+    """Not built in here: a structure is a small part of its table."""
     pair_layers: int = 2
     max_candidates: int = 10
     """Candidates in one structure; more are asked about in several."""

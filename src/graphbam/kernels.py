@@ -1,8 +1,8 @@
 """Inverses of many small positive definite matrices at once, on whatever hardware the data is on.
 
 `torch.linalg` inverts batches of 55×55 matrices on a GPU at a small fraction of what the chip can do, and the matrix
-logarithm needs a dozen inverses a matrix. Here S⁻¹ = Kᵀ K, and K, the inverse of the Cholesky factor, is put together from
-halves by products; a Triton kernel (`factor`) makes blocks of up to 32×32 in the registers of one warp.
+logarithm needs a dozen inverses a matrix. Here S⁻¹ = Kᵀ K, and K, the inverse of the Cholesky factor, is put together
+from halves by products; a Triton kernel (`factor`) makes blocks of up to 32×32 in the registers of one warp.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ The journey, one line a step, as in the paper's figure of the architecture:
               ─ logarithm ─►  z (D, D, P)  ─ dense ─►  logits (D, D, 3)
 
 Three designs share it. `paper` and `ablation` are the paper's. `default` is narrower and tensor-core friendly, and its
-head sees more: resolvents beside the logarithm, the correlations from before the bilinear blocks, correlations
-between different readings of two variables, and a few blocks in which pairs reason through third variables.
+head sees more: resolvents beside the logarithm, the correlations from before the bilinear blocks and those of the table
+itself, correlations between different readings of two variables, and a few blocks in which pairs reason through third
+variables.
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ HEAD_POLES = (4, 5, 6, 7)
 
 RAW_POLES = (0.01, 0.1, 1.0)
 """Ridges at which the default head sees the inverse of the correlations from before the bilinear blocks."""
+
+TABLE_POLES = (1e-5, 1e-4, 1e-3, 1e-2)
+"""The same for the correlations of the table itself. They are small: channels travel in bfloat16 and have a ridge of
+their own, so what nearly deterministic relations leave unexplained is gone there, and is all that tells them apart."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,6 +82,8 @@ class EdgeNetConfig:
     logarithm is one over it."""
     matrix_log: bool = True
     """Whether the logarithm leads out of the SPD cone (the ablation leaves it out)."""
+    table_correlations: bool = True
+    """Whether the head also sees the plain correlations of the table and their inverses, in full precision."""
     pair_layers: int = 5
     """Blocks that reason over triples of variables; 0 is the paper's head."""
     pair_channels: int = 64
@@ -120,7 +127,7 @@ class EdgeNetConfig:
             "pair_layers": 0,
             "log_ridge": 1e-3,
         }
-        plain = {"dense_hidden": 0, "attention_output": False, "embedding_bias": False}
+        plain = {"dense_hidden": 0, "attention_output": False, "embedding_bias": False, "table_correlations": False}
         return cls(**(sizes | spd_part | plain | changes))
 
     @classmethod
@@ -131,11 +138,11 @@ class EdgeNetConfig:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> EdgeNetConfig:
-        """Inverse of `dataclasses.asdict`; unknown names are refused."""
+        """Inverse of `dataclasses.asdict`; unknown names are refused. What older files do not name was not built."""
         unknown = sorted(set(values) - {field.name for field in dataclasses.fields(cls)})
         if unknown:
             raise ConfigError(f"network config has unknown fields {', '.join(unknown)}; use a newer graphbam")
-        return cls(**values)
+        return cls(**({"table_correlations": False} | values))
 
 
 DESIGNS: dict[str, Callable[..., EdgeNetConfig]] = {
@@ -188,7 +195,7 @@ class EdgeNet(nn.Module):
             s_bcdd = block(s_bcdd)
         if self.config.log_ridge:
             s_bcdd = spd.correlate(s_bcdd, self.config.log_ridge)
-        logits_bdd3 = self.head(h_bmdc, raw_bcdd, s_bcdd)
+        logits_bdd3 = self.head(x_bmd, h_bmdc, raw_bcdd, s_bcdd)
         logits_bdd3 = (logits_bdd3 + logits_bdd3.transpose(-3, -2)) / 2
         return logits_bdd3.view(*x.shape[:-2], *logits_bdd3.shape[1:])
 
@@ -255,7 +262,7 @@ class LogHead(nn.Module):
         self.size = Linear(2, config.pair_channels, bias=False)
         self.classes = class_layer(config.pair_channels)
 
-    def forward(self, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor) -> Tensor:
+    def forward(self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor) -> Tensor:
         z_bcdd = spd.logm(s_bcdd) if self.matrix_log else s_bcdd
         size = self.size(table_features(h_bmdc.shape[1], h_bmdc.shape[2], z_bcdd))
         return self.classes((self.read(z_bcdd.movedim(1, -1)) + size).relu())
@@ -270,23 +277,25 @@ class PairHead(nn.Module):
 
     def __init__(self, config: EdgeNetConfig):
         super().__init__()
-        self.matrix_log = config.matrix_log
-        c = config.spd_channels
+        self.matrix_log, self.table_correlations = config.matrix_log, config.table_correlations
+        c, n_table = config.spd_channels, 1 + len(TABLE_POLES) if config.table_correlations else 0
         self.cross = CrossCovariance(config.channels, c)
-        self.features = PairFeatures(c, config.pair_channels, matrix_log=config.matrix_log)
+        self.features = PairFeatures(c, config.pair_channels, matrix_log=config.matrix_log, n_table=n_table)
         self.blocks = nn.ModuleList(
             PairBlock(config.pair_channels, config.product_channels) for _ in range(config.pair_layers)
         )
         self.classes = class_layer(config.pair_channels)
 
-    def forward(self, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor) -> Tensor:
+    def forward(self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor) -> Tensor:
         n_samples, n_variables = h_bmdc.shape[1:3]
         cross_bcdd = self.cross(h_bmdc)
         raw_rbcdd = spd.resolvents(raw_bcdd, RAW_POLES)
         log_rbcdd = spd.resolvents(s_bcdd, spd.log_poles().poles) if self.matrix_log else s_bcdd[None]
         evidence = table_features(n_samples, n_variables, s_bcdd)
         sqrt_m = s_bcdd.new_full((), n_samples**0.5)
-        z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, log_rbcdd, evidence, sqrt_m).to(h_bmdc.dtype)
+        table_bfdd = read_correlations(x_bmd) if self.table_correlations else None
+        z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, log_rbcdd, evidence, sqrt_m, table_bfdd)
+        z_bddp = z_bddp.to(h_bmdc.dtype)
         rsqrt_d = s_bcdd.new_full((), n_variables**-0.5)
         for block in self.blocks:
             z_bddp = block(z_bddp, rsqrt_d)
@@ -297,19 +306,25 @@ class PairHead(nn.Module):
         return [self.cross, self.features, *self.blocks]
 
 
+def read_correlations(x_bmd: Tensor) -> Tensor:
+    """Correlations of the columns, and minus their partial ones at each of `TABLE_POLES`: (B, 1 + J, D, D)."""
+    s_bdd = spd.correlate(spd.covariance(x_bmd), ridge=1e-6)  # the ridge is for constant columns
+    return torch.stack([s_bdd, *spd.correlate(spd.resolvents(s_bdd, TABLE_POLES)).unbind(0)], 1)
+
+
 class PairFeatures(nn.Module):
     """Concatenate what is known of each pair and mix it to P channels.
 
     Correlations r come twice: as they are, and as asinh(√M r), the size of r against its standard error.
     """
 
-    def __init__(self, spd_channels: int, pair_channels: int, *, matrix_log: bool):
+    def __init__(self, spd_channels: int, pair_channels: int, *, matrix_log: bool, n_table: int = 0):
         super().__init__()
         self.matrix_log = matrix_log
         self.rational = spd.log_poles()  # here, not in `forward`: the compiler would trace the fit of the poles
         n_raw = 2 * (2 + len(RAW_POLES))  # correlations, cross correlations, inverses; each twice
         n_log = 1 + len(HEAD_POLES) if matrix_log else 1
-        self.mix = Linear((n_raw + n_log) * spd_channels, pair_channels)
+        self.mix = Linear((n_raw + n_log) * spd_channels + 2 * n_table, pair_channels)
         self.size = Linear(2, pair_channels, bias=False)
 
     def forward(
@@ -320,6 +335,7 @@ class PairFeatures(nn.Module):
         log_rbcdd: Tensor,
         evidence: Tensor,
         sqrt_m: Tensor,
+        table_bfdd: Tensor | None = None,
     ) -> Tensor:
         plain = [raw_bcdd, cross_bcdd, *spd.correlate(raw_rbcdd).unbind(0)]
         significance = [(sqrt_m * r).asinh() / 3 for r in plain]
@@ -329,5 +345,6 @@ class PairFeatures(nn.Module):
                 self.rational.from_resolvents(log_rbcdd) / 3,
                 *(spd.correlate(log_rbcdd[j]) for j in HEAD_POLES),
             )
-        z_bfdd = torch.cat([*plain, *significance, *last], 1)
+        whole = () if table_bfdd is None else (table_bfdd, (sqrt_m * table_bfdd).asinh() / 3)
+        z_bfdd = torch.cat([*plain, *significance, *last, *whole], 1)
         return self.mix(z_bfdd.movedim(1, -1)) + self.size(evidence)
