@@ -53,7 +53,8 @@ def main() -> None:
 def measure(name: str, options: argparse.Namespace) -> float:
     """Train one variant and return its loss on fresh tables."""
     network = EdgeNetConfig.ablation(**ABLATIONS[name])
-    config = TrainConfig.paper(network=network, cells_per_step=options.cells, curriculum_steps=2000)
+    curriculum = 2000 if options.steps is None else options.steps // 3
+    config = TrainConfig.paper(network=network, cells_per_step=options.cells, curriculum_steps=curriculum)
     minutes = None if options.steps else options.minutes
     budget = Budget(steps=options.steps, minutes=minutes, decay=True)
     folder = Path(options.out, name.replace(", ", "-").replace(" ", "-"))

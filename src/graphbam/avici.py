@@ -103,8 +103,11 @@ class AviciNet(nn.Module):
         return torch.bfloat16 if half else x_bmd.dtype
 
     def compile_blocks(self) -> AviciNet:
-        """Compile every part in place with free shapes: one compilation serves all blocks of an axis and all tables."""
-        for part in (self.embedding, *self.blocks, self.head):
+        """Compile blocks in place with free shapes: one compilation serves all blocks of an axis and all tables.
+
+        Not the head: compiled for a GPU with free shapes, its gradients are not finite (torch 2.11).
+        """
+        for part in (self.embedding, *self.blocks):
             part.compile(dynamic=True)
         return self
 

@@ -36,8 +36,8 @@ def shifted_inverses(s: Tensor, poles: Sequence[float]) -> Tensor:
 def inverse_factor(s: Tensor, floor: float) -> Tensor:
     """Lower triangular K with K S Kᵀ = I, for positive definite matrices (..., D, D), so that S⁻¹ = Kᵀ K.
 
-    Pivots below `floor` are raised to it. A pivot is never below the smallest eigenvalue, so half of that is a floor
-    which rounding alone can reach; K then stays finite, and Kᵀ K positive definite, whatever the rounding.
+    Pivots below `floor` are raised to it: one is never below the smallest eigenvalue, so half of that is a floor which
+    only rounding reaches. The smallest eigenvalue should be well above rounding itself, about 1e-6 of the largest.
     """
     k = torch.zeros_like(s, memory_format=torch.contiguous_format)
     d = s.shape[-1]
