@@ -88,7 +88,7 @@ class Weights(Protocol):
     @property
     def header(self) -> dict[str, Any]: ...
 
-    def probabilities(self, x_bmd: Tensor) -> Tensor: ...
+    def probabilities(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor: ...
 
 
 class Colliders(Protocol):
@@ -140,6 +140,7 @@ def infer(
     drop: str | Iterable[str] = (),
     max_rows: int = 5000,
     large: Large = "subsample",
+    independent_rows: bool = False,
     seed: int = 0,
     knowledge: Knowledge | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     forbidden: Iterable[EdgeLike] = (),
@@ -171,6 +172,8 @@ def infer(
         More rows than this are thinned out, or split if ``large="average"``.
     large : {"subsample", "average"}
         One seeded draw, or up to eight disjoint draws averaged.
+    independent_rows : bool
+        Rows of a time series count for less; pass True where neighbours resemble each other because of sorting.
     seed : int
         For the draw of rows and the resamples of `stability`. Nothing else is random.
     knowledge : Knowledge, dict or path to JSON, optional
@@ -200,7 +203,9 @@ def infer(
     config = InferenceConfig(
         encode=encode,
         drop=drop,
-        preprocessing=PreprocessingConfig(missing=missing, max_rows=max_rows, large=large, seed=seed),
+        preprocessing=PreprocessingConfig(
+            missing=missing, max_rows=max_rows, large=large, seed=seed, independent_rows=independent_rows
+        ),
         knowledge=gather_knowledge(knowledge, forbidden, required, tiers, prior_odds),
         stability=stability,
     )
@@ -209,7 +214,7 @@ def infer(
     if progress:
         progress(0.0, _announce(ready, config, networks.edges))
     x_bmd = ready.standardised()
-    p_dd3 = run_network(networks.edges, x_bmd).mean(axis=0)
+    p_dd3 = run_network(networks.edges, x_bmd, _rows_worth(ready, x_bmd)).mean(axis=0)
     result = _finish(ready, config, networks, x_bmd, p_dd3, progress)
     if progress:
         progress(1.0, "done")
@@ -316,12 +321,21 @@ def open_colliders(colliders: str | os.PathLike[str] | Colliders | None, device:
     return load_colliders(colliders, choose_device(device))
 
 
-def run_network(loaded: Weights, x_bmd: Tensor) -> Matrix:
-    """Probabilities of a batch, shape (B, D, D, 3); says what to do when memory runs out."""
+def _rows_worth(ready: Prepared, x_bmd: Tensor) -> list[float]:
+    """Independent rows that each table of a batch drawn from this one is worth."""
+    return [ready.worth(x_bmd.shape[1])] * len(x_bmd)
+
+
+def run_network(loaded: Weights, x_bmd: Tensor, rows: Sequence[float]) -> Matrix:
+    """Probabilities of a batch, shape (B, D, D, 3); says what to do when memory runs out.
+
+    `rows` are the independent ones that each table is worth.
+    """
     n_tables, n_samples, n_variables = x_bmd.shape
     work = n_tables * _count_work(loaded, n_samples, [n_variables])
     with _explained_memory(n_samples, n_variables), _threads(_threads_for(work)):
-        return np.asarray(loaded.probabilities(x_bmd).double().cpu().numpy())
+        told = {} if all(n_rows == n_samples for n_rows in rows) else {"rows": rows}
+        return np.asarray(loaded.probabilities(x_bmd, **told).double().cpu().numpy())
 
 
 @contextlib.contextmanager
@@ -524,7 +538,8 @@ def _measure_stability(ready: Prepared, config: InferenceConfig, loaded: Weights
     size = max(1, CELLS_AT_ONCE // x_md.size)
     for start in range(0, config.stability, size):
         n_tables = min(size, config.stability - start)
-        p_bdd3 = run_network(loaded, standardise(x_md[draw_resamples(rng, n_tables, len(x_md))]))
+        x_bmd = standardise(x_md[draw_resamples(rng, n_tables, len(x_md))])
+        p_bdd3 = run_network(loaded, x_bmd, _rows_worth(ready, x_bmd))
         for p_dd3 in p_bdd3:
             found += inside.apply(names, p_dd3)[..., SKELETON] >= STABLE_FROM
         tell((start + n_tables + 1) / (config.stability + 1), f"{start + n_tables} of {config.stability} resamples")
@@ -598,7 +613,8 @@ def _infer_batch(
     ready: Mapping[int, Prepared], config: InferenceConfig, networks: Networks
 ) -> dict[int, Result | Failure]:
     x_nbmd = torch.stack([one.standardised() for one in ready.values()])
-    p_ndd3 = run_network(networks.edges, x_nbmd.flatten(0, 1))
+    rows = [n for one, x_bmd in zip(ready.values(), x_nbmd, strict=True) for n in _rows_worth(one, x_bmd)]
+    p_ndd3 = run_network(networks.edges, x_nbmd.flatten(0, 1), rows)
     p_ndd3 = p_ndd3.reshape(*x_nbmd.shape[:2], *p_ndd3.shape[1:]).mean(axis=1)
     answers: dict[int, Result | Failure] = {}
     for (k, one), x_bmd, p_dd3 in zip(ready.items(), x_nbmd, p_ndd3, strict=True):
@@ -703,7 +719,7 @@ class BAM:
 
     Parameters
     ----------
-    weights, colliders, device, missing, encode, drop, max_rows, large, seed, knowledge, stability
+    weights, colliders, device, missing, encode, drop, max_rows, large, independent_rows, seed, knowledge, stability
         As in `infer`.
 
     Attributes
@@ -736,6 +752,7 @@ class BAM:
         drop: str | Iterable[str] = (),
         max_rows: int = 5000,
         large: Large = "subsample",
+        independent_rows: bool = False,
         seed: int = 0,
         knowledge: Any = None,
         stability: int = 0,
@@ -748,6 +765,7 @@ class BAM:
         self.drop = drop
         self.max_rows = max_rows
         self.large = large
+        self.independent_rows = independent_rows
         self.seed = seed
         self.knowledge = knowledge
         self.stability = stability

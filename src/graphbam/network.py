@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -185,8 +185,11 @@ class EdgeNet(nn.Module):
         )
         self.head = PairHead(config) if config.pair_layers else LogHead(config)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Tables (..., M, D), standardised or not → logits (..., D, D, 3), symmetric in the two variables."""
+    def forward(self, x: Tensor, rows: Sequence[float] | None = None) -> Tensor:
+        """Tables (..., M, D), standardised or not → logits (..., D, D, 3), symmetric in the two variables.
+
+        `rows` says how many independent rows each table is worth, where that is not M.
+        """
         x_bmd = standardise(x.reshape(-1, *x.shape[-2:]))
         h_bmdc = self.embedding(x_bmd, self._observation_dtype(x_bmd))
         for layer in self.observation:
@@ -196,7 +199,7 @@ class EdgeNet(nn.Module):
             s_bcdd = block(s_bcdd)
         if self.config.log_ridge:
             s_bcdd = spd.correlate(s_bcdd, self.config.log_ridge)
-        logits_bdd3 = self.head(x_bmd, h_bmdc, raw_bcdd, s_bcdd)
+        logits_bdd3 = self.head(x_bmd, h_bmdc, raw_bcdd, s_bcdd, rows)
         logits_bdd3 = (logits_bdd3 + logits_bdd3.transpose(-3, -2)) / 2
         return logits_bdd3.view(*x.shape[:-2], *logits_bdd3.shape[1:])
 
@@ -238,10 +241,19 @@ def observation_layers(
     return nn.ModuleList(layers)
 
 
-def table_features(n_samples: int, n_variables: int, like: Tensor) -> Tensor:
+def table_features(n_samples: float, n_variables: int, like: Tensor) -> Tensor:
     """How much evidence there is, (2,): log M and log D, squashed so that they stay bounded far outside training."""
     squashed = (math.tanh((math.log(n_samples) - 5.5) / 1.5), math.tanh((math.log(n_variables) - 3.5) / 1.2))
     return torch.stack([like.new_full((), value) for value in squashed])
+
+
+def weigh_evidence(rows: Sequence[float] | None, h_bmdc: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+    """`table_features` and √M, of all tables alike or, where `rows` are given, of each: (B, 1, 1, 2), (B, 1, 1, 1)."""
+    n_samples, n_variables = h_bmdc.shape[1:3]
+    if rows is None:
+        return table_features(n_samples, n_variables, like), like.new_full((), n_samples**0.5)
+    features = torch.stack([table_features(n_rows, n_variables, like) for n_rows in rows])
+    return features[:, None, None], like.new_tensor(rows).sqrt()[:, None, None, None]
 
 
 def class_layer(width: int) -> Linear:
@@ -263,9 +275,11 @@ class LogHead(nn.Module):
         self.size = Linear(2, config.pair_channels, bias=False)
         self.classes = class_layer(config.pair_channels)
 
-    def forward(self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor) -> Tensor:
+    def forward(
+        self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor, rows: Sequence[float] | None
+    ) -> Tensor:
         z_bcdd = spd.logm(s_bcdd) if self.matrix_log else s_bcdd
-        size = self.size(table_features(h_bmdc.shape[1], h_bmdc.shape[2], z_bcdd))
+        size = self.size(weigh_evidence(rows, h_bmdc, z_bcdd)[0])
         return self.classes((self.read(z_bcdd.movedim(1, -1)) + size).relu())
 
     def compilable(self) -> list[nn.Module]:
@@ -287,17 +301,17 @@ class PairHead(nn.Module):
         )
         self.classes = class_layer(config.pair_channels)
 
-    def forward(self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor) -> Tensor:
-        n_samples, n_variables = h_bmdc.shape[1:3]
+    def forward(
+        self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor, rows: Sequence[float] | None
+    ) -> Tensor:
         cross_bcdd = self.cross(h_bmdc)
         raw_rbcdd = spd.resolvents(raw_bcdd, RAW_POLES)
         log_rbcdd = spd.resolvents(s_bcdd, spd.log_poles().poles) if self.matrix_log else s_bcdd[None]
-        evidence = table_features(n_samples, n_variables, s_bcdd)
-        sqrt_m = s_bcdd.new_full((), n_samples**0.5)
+        evidence, sqrt_m = weigh_evidence(rows, h_bmdc, s_bcdd)
         table_bfdd = read_correlations(x_bmd) if self.table_correlations else None
         z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, log_rbcdd, evidence, sqrt_m, table_bfdd)
         z_bddp = z_bddp.to(h_bmdc.dtype)
-        rsqrt_d = s_bcdd.new_full((), n_variables**-0.5)
+        rsqrt_d = s_bcdd.new_full((), s_bcdd.shape[-1] ** -0.5)
         for block in self.blocks:
             z_bddp = block(z_bddp, rsqrt_d)
         return self.classes(z_bddp.to(s_bcdd.dtype))

@@ -7,10 +7,12 @@ The rules, in the order they are applied:
    rest touch at most 5 % of the rows, those rows are left out; otherwise every gap gets its column's median.
    ``"drop"`` always leaves rows out, ``"impute"`` always fills, ``"error"`` refuses.
 3. Constant columns keep their place in the answer, with no links; the network does not see them.
-4. Rows are put into an order that depends on their content only, so that neither row order nor column order
+4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.dependence`), unless
+   ``independent_rows=True``. Nothing else hangs on the order of rows.
+5. Rows are put into an order that depends on their content only, so that neither row order nor column order
    nor units can change what a seeded draw picks. More than `max_rows` rows: one seeded draw (``"subsample"``)
    or up to eight disjoint draws whose answers are averaged (``"average"``).
-5. Columns are standardised by `graphbam.scaling.standardise_columns`, the same function that prepares the
+6. Columns are standardised by `graphbam.scaling.standardise_columns`, the same function that prepares the
    simulated tables of training; it tames heavy tails with a robust scale.
 
 Duplicated and collinear columns, and those that look like row numbers, go through unchanged, with a warning.
@@ -27,6 +29,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from graphbam.dependence import count_rows, measure_redundancy
 from graphbam.errors import ConfigError, TableError
 from graphbam.scaling import standardise_columns
 from graphbam.table import Matrix, Table, spell_columns
@@ -54,6 +57,8 @@ class PreprocessingConfig:
     """What to do with more rows than that."""
     seed: int = 0
     """Seed of the draw of rows, and of nothing else."""
+    independent_rows: bool = False
+    """Take rows for independent even where neighbours resemble each other, as in a table that was merely sorted."""
 
     def __post_init__(self) -> None:
         _check_choice("missing", self.missing, ("auto", "drop", "impute", "error"))
@@ -86,12 +91,18 @@ class Prepared:
     warnings: tuple[str, ...]
     features: dict[str, float]
     """What `describe_table` says."""
+    redundancy: float = 0.0
+    """What `measure_redundancy` says: how much neighbouring rows repeat each other."""
     left_out: tuple[str, ...] = ()
     """Columns that were left out because of missing values."""
 
     def standardised(self) -> Tensor:
         """One standardised table a pass, shape (passes, M, D), float32."""
         return standardise(self.x_md[np.stack(self.passes)])
+
+    def worth(self, n_drawn: int) -> float:
+        """How many independent rows so many rows of this table are worth."""
+        return count_rows(n_drawn, len(self.x_md), self.redundancy)
 
 
 def prepare(table: Table, config: PreprocessingConfig | None = None) -> Prepared:
@@ -119,6 +130,13 @@ def prepare(table: Table, config: PreprocessingConfig | None = None) -> Prepared
         )
     x_md = rescale(x_md[:, varying])
     features = describe_table(x_md)
+    redundancy = 0.0 if config.independent_rows else measure_redundancy(x_md)
+    if redundancy:
+        worth = count_rows(len(x_md), len(x_md), redundancy)
+        changes.append(
+            f"neighbouring rows resemble each other: {len(x_md)} rows count as {worth:.0f} independent ones "
+            "(independent_rows=True if they were merely sorted)"
+        )
     kept = [names[k] for k in varying]
     warnings = _warn_about(kept, x_md)
     x_md = x_md[canonical_order(x_md, kept)]
@@ -134,6 +152,7 @@ def prepare(table: Table, config: PreprocessingConfig | None = None) -> Prepared
         changes=(*table.changes, *changes),
         warnings=tuple(warnings),
         features=features,
+        redundancy=redundancy,
         left_out=gone,
     )
 

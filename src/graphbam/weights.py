@@ -54,9 +54,12 @@ class LoadedWeights:
     header: dict[str, Any]
 
     @torch.no_grad()
-    def probabilities(self, x_bmd: Tensor) -> Tensor:
-        """Calibrated probabilities (B, D, D, 3) of none · skeleton · moral for a batch of equal-shaped tables."""
-        return calibrate(_in_chunks(self.network, x_bmd), self.header)
+    def probabilities(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
+        """Calibrated probabilities (B, D, D, 3) of none · skeleton · moral for a batch of equal-shaped tables.
+
+        `rows` says how many independent rows each is worth, where that is not M (`graphbam.dependence`).
+        """
+        return calibrate(_in_chunks(self.network, x_bmd, rows), self.header)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,12 +122,17 @@ class LoadedArrows:
         return _in_chunks(self.network, x_bmd).double().sigmoid()
 
 
-def _in_chunks(network: EdgeNet | AviciNet, x_bmd: Tensor) -> Tensor:
+def _in_chunks(network: EdgeNet | AviciNet, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
     """Logits of equal-shaped tables, wherever the network is, a bounded number of cells at a time."""
     device = next(network.parameters()).device
     _, n_samples, n_variables = x_bmd.shape
     size = max(1, min(CELLS_A_CHUNK // (n_samples * n_variables), ROWS_A_CHUNK // n_samples))
-    return torch.cat([network(chunk.to(device, torch.float32)).cpu() for chunk in x_bmd.split(size)])
+    logits = []
+    for start in range(0, len(x_bmd), size):
+        chunk = x_bmd[start : start + size].to(device, torch.float32)
+        told = () if rows is None else (rows[start : start + size],)
+        logits.append(network(chunk, *told).cpu())
+    return torch.cat(logits)
 
 
 def calibrate_children(logits: Tensor, header: dict[str, Any]) -> Tensor:

@@ -39,6 +39,7 @@ def infer(
     drop: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")] = None,
     max_rows: Annotated[int, typer.Option(help="More rows than this are thinned out.")] = 5000,
     large: Annotated[str, typer.Option(help="Too many rows: subsample, or average several draws.")] = "subsample",
+    independent_rows: Annotated[bool, typer.Option(help="Rows are sorted, not a time series.")] = False,
     seed: Annotated[int, typer.Option(help="For the draw of rows and of resamples.")] = 0,
     knowledge: Annotated[Path | None, typer.Option(metavar="JSON", help="Prior knowledge in a file.")] = None,
     forbid: Annotated[list[str] | None, typer.Option(metavar="'A -- B'", help="No such link; repeatable.")] = None,
@@ -58,8 +59,9 @@ def infer(
     settings: dict[str, Any] = {
         "weights": weights, "colliders": _choose_colliders(cpdag, colliders), "device": device,
         "missing": missing, "encode": encode, "drop": tuple(drop or ()),
-        "max_rows": max_rows, "large": large, "seed": seed, "knowledge": knowledge, "forbidden": forbid or (),
-        "required": require or (), "tiers": _read_tiers(tiers), "stability": stability,
+        "max_rows": max_rows, "large": large, "independent_rows": independent_rows, "seed": seed,
+        "knowledge": knowledge, "forbidden": forbid or (), "required": require or (),
+        "tiers": _read_tiers(tiers), "stability": stability,
     }  # fmt: skip
     _check_out(out)
     source = _find_source(table)

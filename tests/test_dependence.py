@@ -1,0 +1,133 @@
+"""Rows that repeat each other: how many independent ones they are worth, and who is told."""
+
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import graphbam as gb
+from graphbam.dependence import FEWEST, count_rows, measure_redundancy
+from graphbam.network import EdgeNet, EdgeNetConfig
+from graphbam.weights import LoadedWeights
+
+
+def autoregression(rng, n_samples, n_variables, phi):
+    """Unrelated columns, each an AR(1) process in its stationary state."""
+    e_md = rng.normal(size=(n_samples, n_variables))
+    x_md = np.empty_like(e_md)
+    x_md[0] = e_md[0]
+    for t in range(1, n_samples):
+        x_md[t] = phi * x_md[t - 1] + np.sqrt(1 - phi**2) * e_md[t]
+    return x_md
+
+
+@pytest.mark.parametrize("shape", [(50, 3), (200, 10), (1000, 30)])
+def test_independent_rows_count_in_full(shape):
+    for seed in range(100):
+        assert measure_redundancy(np.random.default_rng(seed).normal(size=shape)) == 0
+
+
+def test_columns_that_share_their_noise_are_no_time_series():
+    """All columns alike: their autocorrelations deviate from zero together, and must not add up to a false alarm."""
+    alarms = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        x_md = rng.normal(size=(100, 1)) + 0.1 * rng.normal(size=(100, 12))
+        alarms += measure_redundancy(x_md) > 0
+    assert alarms <= 2  # one in a thousand
+
+
+@pytest.mark.parametrize("phi", [0.5, 0.7, 0.9])
+def test_an_autoregression_is_worth_what_theory_says(phi):
+    """Σ φ^2k from one on is φ² / (1 − φ²), so M (1 − φ²) / (1 + φ²) rows remain."""
+    x_md = autoregression(np.random.default_rng(0), 4000, 8, phi)
+    worth = count_rows(4000, 4000, measure_redundancy(x_md))
+    assert worth == pytest.approx(4000 * (1 - phi**2) / (1 + phi**2), rel=0.12)
+
+
+def test_correlations_of_an_autoregression_vary_as_much_as_those_of_so_many_rows():
+    """The law behind the number: the spread of sample correlations between unrelated columns is 1/√worth."""
+    rng = np.random.default_rng(1)
+    tables = [autoregression(rng, 300, 10, 0.8) for _ in range(40)]
+    r = np.concatenate([np.corrcoef(x_md.T)[np.triu_indices(10, 1)] for x_md in tables])
+    worth = np.mean([count_rows(300, 300, measure_redundancy(x_md)) for x_md in tables])
+    assert r.std() == pytest.approx(worth**-0.5, rel=0.1)
+    assert r.std() > 1.5 * 300**-0.5
+
+
+def test_shuffling_removes_it():
+    rng = np.random.default_rng(2)
+    x_md = autoregression(rng, 400, 5, 0.9)
+    assert measure_redundancy(x_md) > 2
+    assert measure_redundancy(rng.permutation(x_md)) == 0
+
+
+def test_units_and_constant_columns_do_not_matter():
+    x_md = autoregression(np.random.default_rng(3), 300, 4, 0.8)
+    found = measure_redundancy(x_md)
+    assert measure_redundancy(x_md * [1e6, 1e-6, 3, -1] + [0, 5, 1e3, 7]) == pytest.approx(found)
+    assert np.isfinite(measure_redundancy(np.column_stack([x_md, np.ones(300)])))
+
+
+def test_worth_is_bounded():
+    assert count_rows(500, 500, 1e6) == FEWEST
+    assert count_rows(6, 500, 1e6) == 6
+    assert count_rows(500, 500, -0.0) == 500
+
+
+# ── who is told ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def told():
+    """Tiny weights that note which rows they were told of."""
+
+    class Noting(LoadedWeights):
+        notes: ClassVar[list] = []
+
+        def probabilities(self, x_bmd, rows=None):
+            self.notes.append(rows)
+            return super().probabilities(x_bmd, rows)
+
+    torch.manual_seed(0)
+    sizes = {"attribute_layers": 1, "sample_layers": 1, "dense_layers": 1, "bilinear_layers": 1, "pair_layers": 1}
+    network = EdgeNet(EdgeNetConfig(**sizes, channels=8, spd_channels=4)).eval()
+    torch.nn.init.normal_(network.head.classes.weight)
+    return Noting("tiny", network, {})
+
+
+def test_the_network_is_told_and_so_is_the_user(told):
+    frame = pd.DataFrame(autoregression(np.random.default_rng(4), 300, 4, 0.8), columns=list("abcd"))
+    told.notes.clear()
+    result = gb.infer(frame, weights=told, colliders=None)
+    worth = count_rows(300, 300, measure_redundancy(frame.to_numpy()))
+    assert told.notes == [[pytest.approx(worth, rel=0.05)]]  # columns are rescaled in between
+    assert any(f"300 rows count as {told.notes[0][0]:.0f} independent ones" in change for change in result.changes)
+    plain = gb.infer(frame, weights=told, colliders=None, independent_rows=True)
+    assert told.notes[1:] == [None]
+    assert not any("independent" in change for change in plain.changes)
+    assert np.abs(plain.probabilities - result.probabilities).max() > 1e-3
+
+
+def test_thinned_rows_and_resamples_repeat_each_other_less(told):
+    frame = pd.DataFrame(autoregression(np.random.default_rng(5), 400, 4, 0.8))
+    told.notes.clear()
+    gb.infer(frame, weights=told, colliders=None, max_rows=100, stability=2)
+    (whole,), *resamples = told.notes
+    redundancy = (100 / whole - 1) * 400 / 100
+    assert redundancy == pytest.approx(2 * 0.8**2 / (1 - 0.8**2), rel=0.3)
+    assert resamples == [[pytest.approx(count_rows(63, 400, redundancy))] * 2]
+
+
+def test_every_table_of_a_batch_has_its_own(told):
+    rng = np.random.default_rng(6)
+    tables = [rng.normal(size=(200, 3)), autoregression(rng, 200, 3, 0.9), rng.normal(size=(200, 3))]
+    told.notes.clear()
+    together = gb.infer_many([pd.DataFrame(x_md, columns=list("abc")) for x_md in tables], weights=told, colliders=None)
+    first, second, third = told.notes[0]
+    assert (first, third) == (200, 200)
+    assert second < 100
+    alone = gb.infer(pd.DataFrame(tables[1], columns=list("abc")), weights=told, colliders=None)
+    np.testing.assert_allclose(together[1].probabilities, alone.probabilities, atol=1e-6)
