@@ -307,7 +307,7 @@ def test_larger_tables_are_announced_to_take_longer(tiny_path):
 
 def test_memory_that_runs_out_is_explained(frame):
     class Greedy(PartialCorrelation):
-        def probabilities(self, x_bmd):
+        def probabilities(self, x_bmd, rows=None):
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 900 GiB")
 
     with pytest.raises(ConfigError, match="120 rows × 5 variables do not fit into memory"):

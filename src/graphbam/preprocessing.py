@@ -117,26 +117,10 @@ def prepare(table: Table, config: PreprocessingConfig | None = None) -> Prepared
     """
     config = config or PreprocessingConfig()
     names, x_md, changes = _complete(table, config.missing)
-    constant = is_constant(x_md)
-    if constant.any():
-        about = spell_columns([name for name, flag in zip(names, constant, strict=True) if flag])
-        verb = "are" if constant.sum() > 1 else "is"
-        changes.append(f"{about} {verb} constant: kept without links, not shown to the network")
-    varying = np.flatnonzero(~constant)
-    if len(varying) < 2:
-        raise TableError(
-            f"{table.source}: {len(varying)} of {len(names)} columns vary over its {len(x_md)} rows, and a "
-            "graph needs two. Check that the right file was read, or add rows."
-        )
+    varying = _find_varying(table, names, x_md, changes)
     x_md = rescale(x_md[:, varying])
     features = describe_table(x_md)
-    redundancy = 0.0 if config.independent_rows else measure_redundancy(x_md)
-    if redundancy:
-        worth = count_rows(len(x_md), len(x_md), redundancy)
-        changes.append(
-            f"neighbouring rows resemble each other: {len(x_md)} rows count as {worth:.0f} independent ones "
-            "(independent_rows=True if they were merely sorted)"
-        )
+    redundancy = 0.0 if config.independent_rows else _find_redundancy(x_md, changes)
     kept = [names[k] for k in varying]
     warnings = _warn_about(kept, x_md)
     x_md = x_md[canonical_order(x_md, kept)]
@@ -155,6 +139,34 @@ def prepare(table: Table, config: PreprocessingConfig | None = None) -> Prepared
         redundancy=redundancy,
         left_out=gone,
     )
+
+
+def _find_varying(table: Table, names: Sequence[str], x_md: Matrix, changes: list[str]) -> Indices:
+    """Places of the columns that are not constant; the others are reported."""
+    constant = is_constant(x_md)
+    if constant.any():
+        about = spell_columns([name for name, flag in zip(names, constant, strict=True) if flag])
+        verb = "are" if constant.sum() > 1 else "is"
+        changes.append(f"{about} {verb} constant: kept without links, not shown to the network")
+    varying = np.flatnonzero(~constant)
+    if len(varying) < 2:
+        raise TableError(
+            f"{table.source}: {len(varying)} of {len(names)} columns vary over its {len(x_md)} rows, and a "
+            "graph needs two. Check that the right file was read, or add rows."
+        )
+    return varying
+
+
+def _find_redundancy(x_md: Matrix, changes: list[str]) -> float:
+    """How much neighbouring rows repeat each other, and if they do, a report of it."""
+    redundancy = measure_redundancy(x_md)
+    if redundancy:
+        worth = count_rows(len(x_md), len(x_md), redundancy)
+        changes.append(
+            f"neighbouring rows resemble each other: {len(x_md)} rows count as {worth:.0f} independent ones "
+            "(independent_rows=True if they were merely sorted)"
+        )
+    return redundancy
 
 
 def standardise(x_bmd: Matrix) -> Tensor:

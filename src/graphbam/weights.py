@@ -217,9 +217,11 @@ def _build(header: dict[str, Any]) -> Network:
     raise ConfigError(f"network {kind!r} is unknown here")
 
 
-def save_weights(path: str | os.PathLike[str], network: Network, header: dict[str, Any]) -> None:
+def save_weights(
+    path: str | os.PathLike[str], network: Network, header: dict[str, Any], dtype: torch.dtype = torch.float32
+) -> None:
     """Write a network with its header; kind, config and checksum are added here, the file appears all at once."""
-    tensors = {name: value.detach().float().cpu().contiguous() for name, value in network.state_dict().items()}
+    tensors = {name: value.detach().to(dtype).cpu().contiguous() for name, value in network.state_dict().items()}
     described = {"network": KINDS[type(network)], "config": dataclasses.asdict(network.config)}
     write_tensors(Path(path), tensors, header | described)
 
