@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -32,6 +32,8 @@ from graphbam.structures import CANDIDATE, Question, Structures, gather_columns,
 Network = EdgeNet | ColliderNet | AviciNet
 """What a weights file may hold; its header says which under `network`."""
 
+Net = TypeVar("Net", EdgeNet, ColliderNet, AviciNet)
+
 KINDS: dict[type[Network], str] = {EdgeNet: "edge", ColliderNet: "collider", AviciNet: "avici"}
 """What headers call the networks."""
 
@@ -46,12 +48,16 @@ ROWS_A_CHUNK = 60_000
 
 
 @dataclasses.dataclass(frozen=True)
-class LoadedWeights:
+class Loaded(Generic[Net]):
     """A network ready to use, with its name and header."""
 
     name: str
-    network: EdgeNet
+    network: Net
     header: dict[str, Any]
+
+
+class LoadedWeights(Loaded[EdgeNet]):
+    """Edge weights: which pairs of variables are linked?"""
 
     @torch.no_grad()
     def probabilities(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
@@ -62,13 +68,8 @@ class LoadedWeights:
         return calibrate(_in_chunks(self.network, x_bmd, rows), self.header)
 
 
-@dataclasses.dataclass(frozen=True)
-class LoadedColliders:
-    """A collider network ready to use, with its name and header."""
-
-    name: str
-    network: ColliderNet
-    header: dict[str, Any]
+class LoadedColliders(Loaded[ColliderNet]):
+    """Collider weights: which candidates are common children of two variables?"""
 
     @torch.no_grad()
     def probabilities(self, x_bmd: Tensor, structures: Structures) -> Tensor:
@@ -80,8 +81,7 @@ class LoadedColliders:
         p_sw = torch.zeros(structures.roles_sw.shape, dtype=torch.float64)
         for width in structures.widths_s.unique().tolist():
             (places,) = (structures.widths_s == width).nonzero(as_tuple=True)
-            size = max(1, min(CELLS_A_CHUNK // (x_bmd.shape[1] * width), ROWS_A_CHUNK // x_bmd.shape[1]))
-            for part in places.split(size):
+            for part in places.split(_chunk_size(x_bmd.shape[1], width)):
                 some = structures.pick(part).cut(width)
                 logits = self.network(gather_columns(x_bmd, some).to(device, torch.float32), some.roles_sw.to(device))
                 p_sw[part, :width] = calibrate_children(logits.cpu(), self.header)
@@ -108,13 +108,8 @@ class LoadedColliders:
         return np.split(p_n, np.cumsum([len(one.candidates) for one in asked])[:-1]) if asked else []
 
 
-@dataclasses.dataclass(frozen=True)
-class LoadedArrows:
-    """AVICI's network ready to use, with its name and header."""
-
-    name: str
-    network: AviciNet
-    header: dict[str, Any]
+class LoadedArrows(Loaded[AviciNet]):
+    """Weights of AVICI's network: which variable points at which?"""
 
     @torch.no_grad()
     def probabilities(self, x_bmd: Tensor) -> Tensor:
@@ -125,14 +120,18 @@ class LoadedArrows:
 def _in_chunks(network: EdgeNet | AviciNet, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
     """Logits of equal-shaped tables, wherever the network is, a bounded number of cells at a time."""
     device = next(network.parameters()).device
-    _, n_samples, n_variables = x_bmd.shape
-    size = max(1, min(CELLS_A_CHUNK // (n_samples * n_variables), ROWS_A_CHUNK // n_samples))
+    size = _chunk_size(*x_bmd.shape[1:])
     logits = []
     for start in range(0, len(x_bmd), size):
         chunk = x_bmd[start : start + size].to(device, torch.float32)
         told = () if rows is None else (rows[start : start + size],)
         logits.append(network(chunk, *told).cpu())
     return torch.cat(logits)
+
+
+def _chunk_size(n_samples: int, n_variables: int) -> int:
+    """How many tables of this shape go through a network at a time."""
+    return max(1, min(CELLS_A_CHUNK // (n_samples * n_variables), ROWS_A_CHUNK // n_samples))
 
 
 def calibrate_children(logits: Tensor, header: dict[str, Any]) -> Tensor:
@@ -163,32 +162,29 @@ def load_weights(source: str | os.PathLike[str], device: str | torch.device = "c
     WeightsError
         If the name is unknown, or the file is missing, truncated, altered, or made for another network.
     """
-    network, header = load_network(source, device)
-    if not isinstance(network, EdgeNet):
-        raise _wrong_kind(source, network, "edge")
-    return LoadedWeights(_find(source).stem, network, header)
+    return LoadedWeights(*_load(source, device, EdgeNet))
 
 
 def load_colliders(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> LoadedColliders:
     """Load collider weights by name or by path, checked in full; errors as for `load_weights`."""
-    network, header = load_network(source, device)
-    if not isinstance(network, ColliderNet):
-        raise _wrong_kind(source, network, "collider")
-    return LoadedColliders(_find(source).stem, network, header)
+    return LoadedColliders(*_load(source, device, ColliderNet))
 
 
 def load_arrows(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> LoadedArrows:
     """Load weights of AVICI's network by name or by path, checked in full; errors as for `load_weights`."""
+    return LoadedArrows(*_load(source, device, AviciNet))
+
+
+def _load(
+    source: str | os.PathLike[str], device: str | torch.device, wanted: type[Net]
+) -> tuple[str, Net, dict[str, Any]]:
+    """Name, network and header of a file, refused if it holds another kind of network."""
     network, header = load_network(source, device)
-    if not isinstance(network, AviciNet):
-        raise _wrong_kind(source, network, "avici")
-    return LoadedArrows(_find(source).stem, network, header)
-
-
-def _wrong_kind(source: str | os.PathLike[str], network: Network, wanted: str) -> WeightsError:
-    found = KINDS[type(network)]
-    article = "a" if found == "collider" else "an"
-    return WeightsError(f"weights {str(source)!r} hold {article} {found} network, but {wanted} weights are needed here")
+    if not isinstance(network, wanted):
+        found = KINDS[type(network)]
+        held = f"{'a' if found == 'collider' else 'an'} {found} network"
+        raise WeightsError(f"weights {str(source)!r} hold {held}, but {KINDS[wanted]} weights are needed here")
+    return _find(source).stem, network, header
 
 
 def load_network(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> tuple[Network, dict[str, Any]]:
