@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,7 @@ class PartialCorrelation:
     name: str = "stand-in"
     header: dict[str, Any] = field(default_factory=dict)
 
-    def probabilities(self, x_bmd: Tensor) -> Tensor:
+    def probabilities(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
         x_bmd = x_bmd.double()
         _, n_samples, n_variables = x_bmd.shape
         covariance = x_bmd.mT @ x_bmd / n_samples
