@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from graphbam import weights
+from graphbam.cli._weights import summarise_training
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.training import Budget, TrainConfig, train
 from graphbam.training.checkpoint import Progress
@@ -244,6 +245,17 @@ def test_a_run_starts_from_given_weights(tiny_training, tiny_net, tmp_path):
     for name, value in state.items():
         assert torch.allclose(tensors[f"weight.{name}"], value, atol=1e-6)
         assert torch.allclose(found[name], value, atol=1e-6)
+
+
+def test_weights_know_all_the_runs_behind_them(tiny_training, tmp_path):
+    first = run(tiny_training(), tmp_path / "one", 3)
+    second = run(tiny_training(seed=1), tmp_path / "two", 2, start=str(first))
+    third = run(tiny_training(seed=2), tmp_path / "three", 1, start=str(second))
+    steps = [read_tensors(path)[1]["progress"]["before"].get("step", 0) for path in (first, second, third)]
+    assert steps == [0, 3, 5]
+    run(tiny_training(seed=2), tmp_path / "three", 4, resume=True)  # a continuation keeps it
+    assert read_tensors(third)[1]["progress"]["before"]["step"] == 5
+    assert ", 9 steps" in summarise_training(read_tensors(third)[1])
 
 
 def test_starting_weights_of_another_design_are_refused(tiny_training, tiny_net, tmp_path):

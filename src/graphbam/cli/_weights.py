@@ -49,7 +49,7 @@ def _describe(path: Path) -> tuple[str, str, str, str]:
 
 
 def summarise_training(header: dict[str, Any]) -> str:
-    """One line on how weights were trained, from their header.
+    """One line on how weights were trained, from their header, runs that they were started from included.
 
     Examples
     --------
@@ -57,6 +57,8 @@ def summarise_training(header: dict[str, Any]) -> str:
     '2.1 million tables, 1,200 steps, 2.0 h'
     """
     progress = header.get("progress") or {}
+    before = progress.get("before") or {}
+    progress = {name: progress.get(name, 0) + before.get(name, 0) for name in ("tables", "step", "seconds")}
     parts = []
     if tables := progress.get("tables"):
         parts.append(f"{tables / 1e6:.1f} million tables" if tables >= 1e6 else f"{tables:,} tables")

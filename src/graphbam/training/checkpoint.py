@@ -27,6 +27,14 @@ class Progress:
     skipped: int = 0
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
     """Coarse learning curve, one entry a report, thinned so that it stays short."""
+    before: dict[str, float] = dataclasses.field(default_factory=dict)
+    """Steps, tables and seconds of the runs that made the weights this one began with."""
+
+    def inherit(self, header: dict[str, Any]) -> None:
+        """Remember what weights with this header have behind them."""
+        earlier = header.get("progress") or {}
+        further = earlier.get("before") or {}
+        self.before = {name: earlier.get(name, 0) + further.get(name, 0) for name in ("step", "tables", "seconds")}
 
     def note(self, entry: dict[str, float], most: int = 400) -> None:
         """Add a point to the curve; every second one is dropped when it gets long."""

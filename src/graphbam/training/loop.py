@@ -234,12 +234,13 @@ class _Run:
         return {"kind": "weights", "train": train, "progress": dataclasses.asdict(self.progress)}
 
     def _start_from(self, start: str) -> None:
-        network, _ = load_network(start)
+        network, header = load_network(start)
         if network.config != self.config.network:
             raise WeightsError(f"weights {start!r} have another network design than this run; train with their config")
         self.network.load_state_dict(network.state_dict())
         for average, parameter in zip(self.stepper.average, self.stepper.parameters, strict=True):
             average.copy_(parameter.detach())
+        self.progress.inherit(header)
 
 
 def new_network(config: TrainConfig, device: torch.device) -> Network:
