@@ -2,25 +2,14 @@
 
 import pytest
 import torch
+import torch._dynamo.testing
+from torch.testing import assert_close
 
 from graphbam.network import DESIGNS, EdgeNet
-from graphbam.simulation.config import SimulationConfig
 from graphbam.training import TrainConfig
+from standins import TINY, TINY_HEAD, TINY_RUN, randomise
 
 torch.set_num_threads(1)  # toy sizes: threads would only wait for each other, and for the other test process
-
-TINY = {
-    "channels": 6,
-    "heads": 2,
-    "attribute_layers": 1,
-    "sample_layers": 1,
-    "dense_layers": 1,
-    "spd_channels": 4,
-    "spd_heads": 2,
-    "bilinear_layers": 2,
-    "pair_channels": 5,
-    "product_channels": 2,
-}
 
 
 @pytest.fixture(params=range(3))
@@ -44,9 +33,7 @@ def tiny_config():
     """A named design with the sizes of a toy; the switches that make the design stay."""
 
     def make(design="default", **changes):
-        sizes = dict(TINY)
-        if design == "default":
-            sizes |= {"dense_hidden": 7, "pair_layers": 1}
+        sizes = TINY | (TINY_HEAD if design == "default" else {})
         return DESIGNS[design](**(sizes | changes))
 
     return make
@@ -54,16 +41,10 @@ def tiny_config():
 
 @pytest.fixture(scope="session")
 def tiny_net(tiny_config):
-    """A toy network whose every weight matters: as initialised, the last layer is zero and hides all others."""
+    """A toy network whose every weight matters."""
 
     def make(rng, design="default", *, dtype=torch.float64, **changes):
-        net = EdgeNet(tiny_config(design, **changes)).to(dtype)
-        with torch.no_grad():
-            for parameter in net.parameters():
-                spread = 0.5 if parameter.ndim > 1 else 0.2
-                noise = torch.rand(parameter.shape, generator=rng, dtype=torch.float64) * 2 - 1
-                parameter.copy_(spread * noise)
-        return net
+        return randomise(EdgeNet(tiny_config(design, **changes)).to(dtype), rng)
 
     return make
 
@@ -73,22 +54,35 @@ def tiny_training(tiny_config):
     """A training run that takes milliseconds a step: toy network, toy tables, linear worlds."""
 
     def make(**changes):
-        settings = {
-            "network": tiny_config(),
-            "simulation": SimulationConfig.preset("paper").narrow(mechanism="linear"),
-            "variables": (3, 4, 6),
-            "samples": (8, 12, 20),
-            "stagger": 1,
-            "cells_per_step": 300,
-            "max_tables": 6,
-            "curriculum_start": 0.5,
-            "curriculum_steps": 12,
-            "burst": 2,
-            "window": 2,
-            "warmup_steps": 3,
-            "learning_rate": 3e-3,
-            "ema_decay": 0.9,
-        }
+        settings = TINY_RUN | {"network": tiny_config(), "curriculum_start": 0.5}
         return TrainConfig(**(settings | changes))
 
     return make
+
+
+@pytest.fixture
+def check_compiled(monkeypatch):
+    """Compiled and eager networks agree, slopes included, with so many compilations for all inputs together."""
+
+    def check(eager, inputs, kinds):
+        counter = torch._dynamo.testing.CompileCounter()
+        compile_module = torch.nn.Module.compile
+        monkeypatch.setattr(
+            torch.nn.Module, "compile", lambda self, **kw: compile_module(self, backend=counter, fullgraph=True, **kw)
+        )
+        compiled = type(eager)(eager.config).double()
+        compiled.load_state_dict(eager.state_dict())
+        assert compiled.compile_blocks() is compiled
+        for some in inputs:
+            out, expected = compiled(*some), eager(*some)
+            assert_close(out, expected)
+            slopes, truths = (
+                torch.autograd.grad(y.square().sum(), list(net.parameters()))
+                for y, net in ((out, compiled), (expected, eager))
+            )
+            assert_close(slopes, truths)
+            assert counter.frame_count == kinds
+
+    torch._dynamo.reset()
+    yield check
+    torch._dynamo.reset()

@@ -1,4 +1,4 @@
-"""Weights that answer at once: correlations dressed up as classes of pairs and as common children; toy networks."""
+"""Weights that answer at once: correlations dressed up as classes of pairs and as common children; toy sizes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,41 @@ from torch import Tensor
 import graphbam as gb
 from graphbam.collider import ColliderNet, ColliderNetConfig
 from graphbam.graph import edge_classes, v_structures
+from graphbam.simulation.config import SimulationConfig
 from graphbam.weights import save_weights
+
+TINY = {
+    "channels": 6,
+    "heads": 2,
+    "attribute_layers": 1,
+    "sample_layers": 1,
+    "dense_layers": 1,
+    "spd_channels": 4,
+    "spd_heads": 2,
+    "bilinear_layers": 2,
+    "pair_channels": 5,
+    "product_channels": 2,
+}
+"""Sizes of a toy network in any design, for edges or colliders; the switches that make the design stay."""
+
+TINY_HEAD = {"dense_hidden": 7, "pair_layers": 1}
+"""The same for what the paper's designs do without."""
+
+TINY_RUN = {
+    "simulation": SimulationConfig.preset("paper").narrow(mechanism="linear"),
+    "variables": (3, 4, 6),
+    "samples": (8, 12, 20),
+    "stagger": 1,
+    "cells_per_step": 300,
+    "max_tables": 6,
+    "curriculum_steps": 12,
+    "burst": 2,
+    "window": 2,
+    "warmup_steps": 3,
+    "learning_rate": 3e-3,
+    "ema_decay": 0.9,
+}
+"""Settings of a training run that takes milliseconds a step: toy tables, linear worlds."""
 
 
 @dataclass
@@ -73,12 +107,18 @@ class Contrast:
         return 0.5 + 0.49 * np.tanh(8 * (np.abs(given) - np.abs(ab)))
 
 
+def randomise(network, rng):
+    """Let every weight matter: as initialised, the last layer is zero and hides all others."""
+    with torch.no_grad():
+        for parameter in network.parameters():
+            noise = torch.rand(parameter.shape, generator=rng, dtype=torch.float64) * 2 - 1
+            parameter.copy_((0.5 if parameter.ndim > 1 else 0.2) * noise)
+    return network
+
+
 def save_toy_colliders(path, seed=0):
     """Write a collider network of toy size with random weights, each of which matters."""
-    network = ColliderNet(ColliderNetConfig(
-        channels=6, heads=2, attribute_layers=1, sample_layers=1, dense_layers=1, dense_hidden=7, spd_channels=4,
-        spd_heads=2, bilinear_layers=1, pair_layers=1, pair_channels=5, product_channels=2,
-    ))  # fmt: skip
+    network = ColliderNet(ColliderNetConfig(**(TINY | TINY_HEAD | {"bilinear_layers": 1})))
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in network.parameters():

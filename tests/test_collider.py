@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-import torch._dynamo.testing
 from torch import nn
 from torch.autograd import gradcheck
 from torch.testing import assert_close
@@ -26,32 +25,15 @@ from graphbam.structures import (
     pack_structures,
 )
 from graphbam.weights import load_colliders, load_network, load_weights, save_weights
-
-TINY = {
-    "channels": 6,
-    "heads": 2,
-    "attribute_layers": 1,
-    "sample_layers": 1,
-    "dense_layers": 1,
-    "spd_channels": 4,
-    "spd_heads": 2,
-    "bilinear_layers": 2,
-    "pair_channels": 5,
-    "product_channels": 2,
-}
+from standins import TINY, TINY_HEAD, randomise
 
 ROLES = [1, 1, 2, 2, 2, 3, 3]
 
 
 def make_net(rng, design="collider", *, dtype=torch.float64, **changes):
-    """A toy network whose every weight matters: as initialised, the last layer is zero and hides all others."""
-    sizes = TINY | ({"dense_hidden": 7, "pair_layers": 1} if design == "collider" else {})
-    net = ColliderNet(DESIGNS[design](**(sizes | changes))).to(dtype)
-    with torch.no_grad():
-        for parameter in net.parameters():
-            noise = torch.rand(parameter.shape, generator=rng, dtype=torch.float64) * 2 - 1
-            parameter.copy_((0.5 if parameter.ndim > 1 else 0.2) * noise)
-    return net
+    """A toy network whose every weight matters."""
+    sizes = TINY | (TINY_HEAD if design == "collider" else {})
+    return randomise(ColliderNet(DESIGNS[design](**(sizes | changes))).to(dtype), rng)
 
 
 @pytest.fixture(params=["collider", "collider-paper"])
@@ -233,27 +215,12 @@ def test_every_parameter_is_used(rng, net):
 
 
 @pytest.mark.parametrize(("name", "kinds"), [("collider", 10), ("collider-paper", 6)])
-def test_compiled_and_eager_agree_with_one_compilation_a_kind_of_block(monkeypatch, name, kinds):
-    torch._dynamo.reset()
-    counter = torch._dynamo.testing.CompileCounter()
-    compile_module = nn.Module.compile
-    monkeypatch.setattr(
-        nn.Module, "compile", lambda self, **kw: compile_module(self, backend=counter, fullgraph=True, **kw)
-    )
+def test_compiled_and_eager_agree_with_one_compilation_a_kind_of_block(check_compiled, name, kinds):
     rng = torch.Generator().manual_seed(0)
     eager = make_net(rng, name)
-    compiled = ColliderNet(eager.config).double()
-    compiled.load_state_dict(eager.state_dict())
-    assert compiled.compile_blocks() is compiled
-    for b, m, width in [(8, 11, 9), (9, 13, 10), (10, 14, 8)]:
-        x, roles = structures(rng, b, m, (ROLES + [ABSENT] * 3)[:width])
-        out, expected = compiled(x, roles), eager(x, roles)
-        assert_close(out, expected)
-        slopes = torch.autograd.grad(out.square().sum(), list(compiled.parameters()))
-        for slope, truth in zip(slopes, torch.autograd.grad(expected.square().sum(), eager.parameters()), strict=True):
-            assert_close(slope, truth)
-        assert counter.frame_count == kinds
-    torch._dynamo.reset()
+    shapes = [(8, 11, 9), (9, 13, 10), (10, 14, 8)]
+    inputs = (structures(rng, b, m, (ROLES + [ABSENT] * 3)[:width]) for b, m, width in shapes)
+    check_compiled(eager, inputs, kinds)
 
 
 def test_designs_have_their_sizes():

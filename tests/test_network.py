@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import torch._dynamo.testing
-from torch import nn
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
@@ -226,26 +224,12 @@ def test_a_stored_network_answers_as_it_did():
 
 
 @pytest.mark.parametrize(("name", "kinds"), [("default", 9), ("paper", 6)])
-def test_compiled_and_eager_agree_with_one_compilation_a_kind_of_block(monkeypatch, tiny_net, name, kinds):
+def test_compiled_and_eager_agree_with_one_compilation_a_kind_of_block(check_compiled, tiny_net, name, kinds):
     """Shapes stay free: a second and a third shape, and a second block of a kind, compile nothing more."""
-    torch._dynamo.reset()
-    counter = torch._dynamo.testing.CompileCounter()
-    compile_module = nn.Module.compile
-    monkeypatch.setattr(nn.Module, "compile", lambda self, **kw: compile_module(self, backend=counter, **kw))
     rng = torch.Generator().manual_seed(0)
     eager = tiny_net(rng, name, bilinear_layers=2)
-    compiled = EdgeNet(eager.config).double()
-    compiled.load_state_dict(eager.state_dict())
-    assert compiled.compile_blocks() is compiled
-    for shape in [(8, 11, 9), (9, 13, 10), (10, 14, 8)]:  # no size equal to a width, which would be taken for one
-        x = tables(rng, *shape)
-        out, expected = compiled(x), eager(x)
-        assert_close(out, expected)
-        slopes = torch.autograd.grad(out.square().sum(), list(compiled.parameters()))
-        for slope, truth in zip(slopes, torch.autograd.grad(expected.square().sum(), eager.parameters()), strict=True):
-            assert_close(slope, truth)
-        assert counter.frame_count == kinds
-    torch._dynamo.reset()
+    shapes = [(8, 11, 9), (9, 13, 10), (10, 14, 8)]  # no size equal to a width, which would be taken for one
+    check_compiled(eager, ((tables(rng, *shape),) for shape in shapes), kinds)
 
 
 # ── configs ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
+from toy_runs import log_of, run
 from typer.testing import CliRunner
 
 from graphbam.avici import AviciNet, AviciNetConfig
@@ -15,7 +16,7 @@ from graphbam.cli import app
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.network import EdgeNetConfig
 from graphbam.simulation.config import SimulationConfig
-from graphbam.training import Budget, TrainConfig, train
+from graphbam.training import TrainConfig
 from graphbam.training.config import AcyclicityConfig, StructureConfig
 from graphbam.training.loop import new_network
 from graphbam.training.loss import DualAscent, arrow_loss, spectral_radius
@@ -23,6 +24,7 @@ from graphbam.training.step import Stepper
 from graphbam.training.stream import Stream
 from graphbam.training.tasks import ArrowTask, task_of
 from graphbam.weights import load_arrows, load_colliders, load_network, load_weights, read_tensors, save_weights
+from standins import TINY_RUN
 
 CPU = torch.device("cpu")
 TINY = {"channels": 8, "blocks": 2, "heads": 2, "key_size": 4, "widening": 2}
@@ -30,32 +32,11 @@ TINY = {"channels": 8, "blocks": 2, "heads": 2, "key_size": 4, "widening": 2}
 
 def tiny_run(network=None, **changes):
     """A run that takes milliseconds a step; the penalty sets in at once."""
-    settings = {
+    settings = TINY_RUN | {
         "network": AviciNetConfig(**(TINY | (network or {}))),
         "acyclicity": AcyclicityConfig(burn_in=4, every=3, rate=0.5),
-        "simulation": SimulationConfig.preset("paper").narrow(mechanism="linear"),
-        "variables": (3, 4, 6),
-        "samples": (8, 12, 20),
-        "stagger": 1,
-        "cells_per_step": 300,
-        "max_tables": 6,
-        "curriculum_steps": 12,
-        "burst": 2,
-        "window": 2,
-        "warmup_steps": 3,
-        "learning_rate": 3e-3,
-        "ema_decay": 0.9,
     }
     return TrainConfig.avici(**(settings | changes))
-
-
-def run(config, out, steps, **options):
-    budget = Budget(steps=steps, report_seconds=0.0, save_seconds=1e9)
-    return train(config, out, budget=budget, device="cpu", **options)
-
-
-def log_of(folder):
-    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
 def random_dags(rng, b, d):

@@ -10,6 +10,7 @@ import time
 
 import pytest
 import torch
+from toy_runs import log_of, run
 
 from graphbam import weights
 from graphbam.cli._weights import summarise_training
@@ -19,16 +20,6 @@ from graphbam.training.checkpoint import Progress
 from graphbam.training.loop import new_network
 from graphbam.training.schedule import learning_rate
 from graphbam.weights import load_weights, read_tensors, save_weights
-
-
-def run(config, out, steps, *, report_seconds=0.0, **options):
-    budget = Budget(steps=steps, report_seconds=report_seconds, save_seconds=1e9)
-    return train(config, out, budget=budget, device="cpu", **options)
-
-
-def log_of(folder):
-    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-
 
 # ── cutting and continuing ───────────────────────────────────────────────────────────────────────────────────────
 

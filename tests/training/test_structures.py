@@ -5,6 +5,7 @@ import json
 
 import pytest
 import torch
+from toy_runs import log_of, run
 from typer.testing import CliRunner
 
 from graphbam.cli import app
@@ -13,7 +14,7 @@ from graphbam.graph import v_structures
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.sem import sample_tables
 from graphbam.structures import ABSENT, CANDIDATE, PARENT, Structures, find_structures
-from graphbam.training import Budget, TrainConfig, train
+from graphbam.training import TrainConfig
 from graphbam.training.batch import Shape
 from graphbam.training.calibration import fit_child_calibration, simulated_children
 from graphbam.training.config import StructureConfig
@@ -266,15 +267,6 @@ def test_impossible_configs_are_refused(tiny_training, tiny_collider):
 
 
 # ── whole runs ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def run(config, out, steps, **options):
-    budget = Budget(steps=steps, report_seconds=0.0, save_seconds=1e9)
-    return train(config, out, budget=budget, device="cpu", **options)
-
-
-def log_of(folder):
-    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
 def test_a_run_in_two_parts_equals_one_in_one(tiny_collider, tmp_path):
