@@ -17,12 +17,14 @@ from graphbam.device import choose_device
 from graphbam.edges import Failure, OrientationMissingError, Result
 from graphbam.errors import ConfigError, GraphbamError, KnowledgeError, WeightsError
 from graphbam.estimator import (
+    COLLIDERS,
     OBVIOUS_FROM,
     count_operations,
     draw_resamples,
     estimate_seconds,
     list_questions,
     measure_speed,
+    open_colliders,
 )
 from graphbam.graph import is_cpdag
 from graphbam.network import EdgeNet, EdgeNetConfig
@@ -55,9 +57,13 @@ def weights(request, tiny_path):
 
 @pytest.fixture(autouse=True)
 def no_shipped_colliders(request, monkeypatch):
-    """Directions are found where a test asks for them; the rest holds with and without weights for them."""
+    """Directions are found where a test asks for them; the rest holds with and without, and is faster without."""
+
+    def open_others(colliders, device):
+        return None if colliders == COLLIDERS else open_colliders(colliders, device)
+
     if "shipped" not in request.fixturenames:
-        monkeypatch.setattr("graphbam.estimator.list_weights", lambda: ["edges"])
+        monkeypatch.setattr("graphbam.estimator.open_colliders", open_others)
 
 
 @pytest.fixture
@@ -479,16 +485,15 @@ def test_many_tables_get_the_directions_of_one_by_one(collider_frame, colliders)
             np.testing.assert_allclose(one.colliders["probability"], alone.colliders["probability"], atol=1e-4)
 
 
-def test_directions_are_switched_off_or_not_there(collider_frame, toy_colliders):
+def test_directions_can_be_switched_off(collider_frame, toy_colliders):
     with_them = gb.infer(collider_frame, colliders=toy_colliders)
-    for settings in ({"colliders": None}, {}):
-        result = gb.infer(collider_frame, **settings)
-        assert result.colliders is None
-        assert result.provenance["colliders"] is None
-        assert np.array_equal(result.probabilities, with_them.probabilities)
-        assert result.graph() == result.skeleton()
-        with pytest.raises(OrientationMissingError, match="Infer again with colliders="):
-            result.cpdag()
+    result = gb.infer(collider_frame, colliders=None)
+    assert result.colliders is None
+    assert result.provenance["colliders"] is None
+    assert np.array_equal(result.probabilities, with_them.probabilities)
+    assert result.graph() == result.skeleton()
+    with pytest.raises(OrientationMissingError, match="Infer again with colliders="):
+        result.cpdag()
     assert with_them.provenance["colliders"] == "toy"
     assert len(with_them.provenance["colliders_checksum"]) == 64
 
@@ -508,6 +513,14 @@ def test_weights_in_the_package_are_used_unasked(collider_frame, toy_colliders, 
     assert arrows_of(gb.infer_many([collider_frame])[0]) == expected
     assert arrows_of(gb.BAM().fit(collider_frame).result_) == expected
     assert gb.BAM(colliders=None).fit(collider_frame).result_.colliders is None
+
+
+def test_a_package_that_lost_its_weights_says_so(frame, shipped, tmp_path):
+    (tmp_path / "colliders.safetensors").unlink()
+    for infer in (gb.infer, lambda table: gb.infer_many([table]), gb.BAM().fit):
+        with pytest.raises(WeightsError, match="no weights named 'colliders'"):
+            infer(frame)
+    assert gb.infer(frame, colliders=None).colliders is None
 
 
 @pytest.mark.parametrize(("colliders", "error", "says"), [

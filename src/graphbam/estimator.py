@@ -36,7 +36,7 @@ from graphbam.preprocessing import (
     standardise,
 )
 from graphbam.table import Matrix, find_tables, read_table
-from graphbam.weights import list_weights, load_colliders, load_weights
+from graphbam.weights import load_colliders, load_weights
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Called with the share of the work that is done and a sentence."""
@@ -60,7 +60,7 @@ STABLE_FROM = 0.5
 """A pair counts as found in a resample from this skeleton probability on."""
 
 COLLIDERS = "colliders"
-"""Collider weights that are used unless others are named; a copy of the package without them finds no directions."""
+"""Collider weights that are used unless others are named."""
 
 LINKED_FROM = 0.5
 """The second network is asked about common neighbours linked with at least this probability, as in training, …"""
@@ -311,8 +311,8 @@ def open_weights(weights: str | os.PathLike[str] | Weights, device: str = "auto"
 
 
 def open_colliders(colliders: str | os.PathLike[str] | Colliders | None, device: str = "auto") -> Colliders | None:
-    """Load collider weights onto a device; None for none, and where the usual ones are not in the package."""
-    if colliders is None or (colliders == COLLIDERS and COLLIDERS not in list_weights()):
+    """Load collider weights onto a device; None, and weights that are loaded already, stay as they are."""
+    if colliders is None:
         return None
     if not isinstance(colliders, (str, os.PathLike)):
         if not hasattr(colliders, "answer"):

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from graphbam.edges import Failure, Result
 
 NO_PICTURE = "no graph.png, since matplotlib is missing; run: pip install 'graphbam[plot]'"
-NO_DIRECTIONS = "no directions, since no collider weights come with this copy; pass some with --colliders FILE"
 
 
 def infer(
@@ -26,9 +25,7 @@ def infer(
     weights: Annotated[str, typer.Option(help="Name of shipped weights, or a file.")] = "edges",
     colliders: Annotated[str, typer.Option(help="The same for the network that finds directions.")] = "colliders",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
-    cpdag: Annotated[
-        bool | None, typer.Option("--cpdag/--no-cpdag", help="Directions; by default where there are weights for them.")
-    ] = None,
+    cpdag: Annotated[bool, typer.Option("--cpdag/--no-cpdag", help="Directions, or links only.")] = True,
     objective: Annotated[
         str | None, typer.Option(help="How the graph is chosen: shd (nearest to the truth), fdr or threshold.")
     ] = None,
@@ -57,7 +54,7 @@ def infer(
     input, nothing is written.
     """
     settings: dict[str, Any] = {
-        "weights": weights, "colliders": _choose_colliders(cpdag, colliders), "device": device,
+        "weights": weights, "colliders": colliders if cpdag else None, "device": device,
         "missing": missing, "encode": encode, "drop": tuple(drop or ()),
         "max_rows": max_rows, "large": large, "independent_rows": independent_rows, "seed": seed,
         "knowledge": knowledge, "forbidden": forbid or (), "required": require or (),
@@ -69,7 +66,7 @@ def infer(
         cut = _read_cut(objective, threshold, fdr)
         answers = _infer_all(source, out, settings | {"progress": progress})
     write = _try_to_write if source.is_dir() else _write
-    reports = [write(answer, folder, cut, cpdag) for folder, answer in answers]
+    reports = [write(answer, folder, cut) for folder, answer in answers]
     _print(reports, is_folder=source.is_dir(), cut=cut, quiet=quiet, as_json=as_json)
     if any("error" in report for report in reports):
         raise typer.Exit(1)
@@ -85,15 +82,6 @@ def _read_tiers(text: str | None) -> list[list[str]] | None:
 def _check_out(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out} is a file; the outputs need a folder. Choose another name with -o.")
-
-
-def _choose_colliders(cpdag: bool | None, colliders: str) -> str | None:
-    """Weights for directions, if any are wanted; those that are insisted on must be there before the work begins."""
-    if cpdag:
-        from graphbam.weights import load_colliders
-
-        load_colliders(colliders)
-    return None if cpdag is False else colliders
 
 
 def _read_cut(objective: Any, threshold: float | None, fdr: float | None) -> dict[str, float | None]:
@@ -135,15 +123,15 @@ def _unique_stems(tables: list[Path]) -> list[str]:
     ]
 
 
-def _try_to_write(answer: Result | Failure, folder: Path, cut: dict[str, Any], cpdag: bool | None) -> dict[str, Any]:
+def _try_to_write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -> dict[str, Any]:
     """`_write` for one table of many: what goes wrong is noted, the others go on."""
     try:
-        return _write(answer, folder, cut, cpdag)
+        return _write(answer, folder, cut)
     except GraphbamError as error:
         return {"source": answer.source, "error": str(error)}
 
 
-def _write(answer: Result | Failure, folder: Path, cut: dict[str, Any], cpdag: bool | None) -> dict[str, Any]:
+def _write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -> dict[str, Any]:
     """Write all files of one answer, all of them or none."""
     from graphbam import figures
     from graphbam.edges import Failure
@@ -157,7 +145,6 @@ def _write(answer: Result | Failure, folder: Path, cut: dict[str, Any], cpdag: b
         extra["graph.png"] = lambda path: _ignore(figures.plot(answer, path, **cut))
     files = save_outputs(answer, folder, extra=extra, **cut)
     notes = [] if figures.has_matplotlib() else [NO_PICTURE]
-    notes += [NO_DIRECTIONS] if answer.colliders is None and cpdag is None else []
     return {"source": answer.source, "result": answer, "files": files, "notes": notes}
 
 
