@@ -20,12 +20,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphbam import spd
 from graphbam.errors import ConfigError
 from graphbam.layers import (
+    NEVER,
     AxialAttention,
     BilinearAttention,
     ChannelCorrelation,
@@ -39,9 +39,6 @@ from graphbam.structures import ABSENT, CANDIDATE, NEIGHBOUR, PARENT
 
 N_ROLES = 3
 """Parents, candidates, neighbours."""
-
-NEVER = -1e30
-"""Score of a pair that must not be seen: its exponential is zero, and so is its slope."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -219,14 +216,11 @@ class PresentAttention(AxialAttention):
     """
 
     def forward(self, x_bmdc: Tensor, absent_n11d: Tensor) -> Tensor:  # type: ignore[override]
-        qkv = F.linear(self.norm(x_bmdc), self.qkv.flatten(0, 2).to(x_bmdc.dtype))
-        qkv_bmdh3e = qkv.unflatten(-1, (self.heads, 3, self.size))
-        q, k, v = (self._fold(part) for part in qkv_bmdh3e.unbind(-2))
+        q, k, v = self.read(x_bmdc)
         wide = torch.promote_types(x_bmdc.dtype, torch.float32)
         scores_nhdd = (q @ k.mT).to(wide) * self.size**-0.5
         a_nhdd = scores_nhdd.masked_fill(absent_n11d, NEVER).softmax(-1).to(x_bmdc.dtype)
-        y_bmdc = (a_nhdd @ v).transpose(1, 2).reshape(x_bmdc.shape)
-        return self.residual(x_bmdc, y_bmdc if self.out is None else self.out(y_bmdc))
+        return self.add(x_bmdc, (a_nhdd @ v).transpose(1, 2).reshape(x_bmdc.shape))
 
 
 # ── relations ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -239,24 +233,8 @@ class PresentBilinearBlock(BilinearAttention):
         super().__init__(channels, heads)
         self.activation = SPDActivation(channels)
 
-    def forward(self, s_bcdd: Tensor, apart_b1dd: Tensor) -> Tensor:  # type: ignore[override]
-        k_bcdd, q_bcdd = self.key(s_bcdd), self.query(s_bcdd)
-        scores = spd.symmetrise(k_bcdd @ q_bcdd @ k_bcdd.mT)
-        a_bcdd = spd.spd_softmax(scores.masked_fill(apart_b1dd, NEVER))
-        scale = F.softplus(self.scale).to(s_bcdd.dtype)[:, None, None]
-        attended = spd.symmetrise(a_bcdd @ s_bcdd @ a_bcdd.mT)
-        result: Tensor = self.activation(spd.correlate(s_bcdd + scale * attended))
-        return result
-
-
-class PresentPairBlock(PairBlock):
-    """Pairs reason through third variables that are there."""
-
-    def forward(self, z_bddp: Tensor, rsqrt_d: Tensor, both_b1dd: Tensor) -> Tensor:  # type: ignore[override]
-        sides = self.sides(self.norm(z_bddp)).permute(0, 3, 1, 2) * both_b1dd.to(z_bddp.dtype)
-        a1, b1, a2, b2, a3, b3 = sides.chunk(6, 1)
-        products = torch.cat([a1 @ b1, a2.mT @ b2, a3 @ b3.mT], 1) * rsqrt_d.to(sides.dtype)
-        result: Tensor = self.dense(self.residual(z_bddp, self.out(products.permute(0, 2, 3, 1))))
+    def forward(self, s_bcdd: Tensor, apart_b1dd: Tensor | None = None) -> Tensor:
+        result: Tensor = self.activation(super().forward(s_bcdd, apart_b1dd))
         return result
 
 
@@ -308,7 +286,7 @@ class ChildHead(nn.Module):
         self.left = Linear(N_ROLES, config.pair_channels, bias=False)
         self.right = Linear(N_ROLES, config.pair_channels, bias=False)
         self.blocks = nn.ModuleList(
-            PresentPairBlock(config.pair_channels, config.product_channels) for _ in range(config.pair_layers)
+            PairBlock(config.pair_channels, config.product_channels) for _ in range(config.pair_layers)
         )
         self.pool = CandidatePool(config.pair_channels)
 

@@ -16,6 +16,9 @@ from graphbam import spd
 
 Axis = Literal["attributes", "samples"]
 
+NEVER = -1e30
+"""Score of a pair that must not be seen: its exponential is zero, and so is its slope."""
+
 
 class Linear(nn.Linear):
     """x W + b, computed in the dtype of x."""
@@ -83,13 +86,20 @@ class AxialAttention(nn.Module):
 
     def forward(self, x_bmdc: Tensor) -> Tensor:
         padding = -self.size % 8 if x_bmdc.is_cuda else 0  # flash attention wants multiples of 8; zeros change nothing
-        weight = F.pad(self.qkv, (0, 0, 0, padding)).to(x_bmdc.dtype)
-        qkv = F.linear(self.norm(x_bmdc), weight.flatten(0, 2))
-        qkv_bmdh3e = qkv.unflatten(-1, (self.heads, 3, self.size + padding))
-        q, k, v = (self._fold(part) for part in qkv_bmdh3e.unbind(-2))
+        q, k, v = self.read(x_bmdc, padding)
         y = F.scaled_dot_product_attention(q, k, v, scale=self.size**-0.5).transpose(1, 2)
         y_bmdhe = y.reshape(*x_bmdc.shape[:-1], self.heads, self.size + padding)
-        y_bmdc = y_bmdhe[..., : self.size].flatten(-2)
+        return self.add(x_bmdc, y_bmdhe[..., : self.size].flatten(-2))
+
+    def read(self, x_bmdc: Tensor, padding: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, (batch, heads, length, e + padding)."""
+        weight = F.pad(self.qkv, (0, 0, 0, padding)).to(x_bmdc.dtype)
+        qkv = F.linear(self.norm(x_bmdc), weight.flatten(0, 2))
+        q, k, v = qkv.unflatten(-1, (self.heads, 3, self.size + padding)).unbind(-2)
+        return self._fold(q), self._fold(k), self._fold(v)
+
+    def add(self, x_bmdc: Tensor, y_bmdc: Tensor) -> Tensor:
+        """The residual: x + s · y W_o."""
         return self.residual(x_bmdc, y_bmdc if self.out is None else self.out(y_bmdc))
 
     def _fold(self, part_bmdhe: Tensor) -> Tensor:
@@ -152,7 +162,8 @@ class ChannelMix(nn.Module):
 class BilinearAttention(nn.Module):
     """S + s · A S Aᵀ, then correlate, with scores A = spd_softmax(K Q K) and s ≥ 0: every factor is SPD.
 
-    The residual comes before the normalisation, so the diagonal never vanishes where scores are flat.
+    The residual comes before the normalisation, so the diagonal never vanishes where scores are flat. Entries of A that
+    `apart` marks are zero.
     """
 
     def __init__(self, channels: int, heads: int):
@@ -161,9 +172,10 @@ class BilinearAttention(nn.Module):
         self.query = ChannelMix(channels, heads)
         self.scale = nn.Parameter(torch.zeros(channels))
 
-    def forward(self, s_bcdd: Tensor) -> Tensor:
+    def forward(self, s_bcdd: Tensor, apart_b1dd: Tensor | None = None) -> Tensor:
         k_bcdd, q_bcdd = self.key(s_bcdd), self.query(s_bcdd)
-        a_bcdd = spd.spd_softmax(spd.symmetrise(k_bcdd @ q_bcdd @ k_bcdd.mT))
+        scores = spd.symmetrise(k_bcdd @ q_bcdd @ k_bcdd.mT)
+        a_bcdd = spd.spd_softmax(scores if apart_b1dd is None else scores.masked_fill(apart_b1dd, NEVER))
         scale = F.softplus(self.scale).to(s_bcdd.dtype)[:, None, None]
         attended = spd.symmetrise(a_bcdd @ s_bcdd @ a_bcdd.mT)
         return spd.correlate(s_bcdd + scale * attended)
@@ -226,7 +238,8 @@ class PairBlock(nn.Module):
     """Pairs reason through third variables: z_ij hears of all k by chains, forks and colliders.
 
     z + s · W [Σ_k a_ik b_kj, Σ_k a_ki b_kj, Σ_k a_ik b_jk] / √D, then a dense layer. A moral pair is two parents of one
-    child: the last of the three sums finds it.
+    child: the last of the three sums finds it. Pairs that `both` leaves out, since one of the two is absent, are not
+    heard of.
     """
 
     def __init__(self, channels: int, product_channels: int):
@@ -237,8 +250,9 @@ class PairBlock(nn.Module):
         self.residual = Residual(channels)
         self.dense = Dense(channels, 2 * channels)
 
-    def forward(self, z_bddp: Tensor, rsqrt_d: Tensor) -> Tensor:
+    def forward(self, z_bddp: Tensor, rsqrt_d: Tensor, both_b1dd: Tensor | None = None) -> Tensor:
         sides = self.sides(self.norm(z_bddp)).permute(0, 3, 1, 2)
+        sides = sides if both_b1dd is None else sides * both_b1dd.to(sides.dtype)
         a1, b1, a2, b2, a3, b3 = sides.chunk(6, 1)
         products = torch.cat([a1 @ b1, a2.mT @ b2, a3 @ b3.mT], 1) * rsqrt_d.to(sides.dtype)
         mixed = self.out(products.permute(0, 2, 3, 1))
