@@ -71,6 +71,15 @@ def test_units_and_constant_columns_do_not_matter():
     assert np.isfinite(measure_redundancy(np.column_stack([x_md, np.ones(300)])))
 
 
+def test_long_tables_take_no_longer(monkeypatch):
+    """Only the first rows and lags are looked at, however long and slow the series is."""
+    monkeypatch.setattr("graphbam.dependence.MOST_ROWS", 400)
+    walk_md = np.random.default_rng(7).normal(size=(2000, 3)).cumsum(axis=0)
+    assert measure_redundancy(walk_md) == measure_redundancy(walk_md[:400])
+    monkeypatch.setattr("graphbam.dependence.MOST_LAGS", 5)
+    assert 0 < measure_redundancy(walk_md) <= 2 * 5
+
+
 def test_worth_is_bounded():
     assert count_rows(500, 500, 1e6) == FEWEST
     assert count_rows(6, 500, 1e6) == 6
