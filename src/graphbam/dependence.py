@@ -18,7 +18,7 @@ SIGNIFICANT = 11.0
 """Lags count as long as M ρ_i(k) ρ_j(k) exceeds this: one independent table in a thousand does so at the first lag."""
 
 MOST_LAGS, MOST_ROWS = 100, 5000
-"""Further lags and later rows are not looked at: a table of a thousand columns takes a second then."""
+"""Further lags and later rows are not looked at: even a thousand slow columns then take seconds, not minutes."""
 
 FEWEST = 10.0
 """No table is taken for less."""
