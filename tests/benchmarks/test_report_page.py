@@ -18,6 +18,7 @@ from report_rows import METHODS, make_rows, simulate_results
 from typer.testing import CliRunner
 
 from graphbam.benchmarks.baselines import list_baselines
+from graphbam.benchmarks.cases import SUITES
 from graphbam.benchmarks.report import write_report
 from graphbam.benchmarks.report.charts import save_figure
 from graphbam.benchmarks.report.claims import check_claims
@@ -242,8 +243,20 @@ def test_commands_name_few_cases_or_the_whole_run(run):
     rows = read_rows([run])
     few = rerun(rows[rows["case"] == "linear-d50-m200"])
     assert few == f"graphbam benchmark --cases linear-d50-m200 --methods all --trials 5 --time-limit 600 -o {run}"
-    assert rerun(rows) == f"graphbam benchmark --cases paper,../data --methods all --trials 5 --time-limit 600 -o {run}"
+    whole = "graphbam benchmark --cases paper,../data,unseen --methods all --trials 5 --time-limit 600 -o"
+    assert rerun(rows) == f"{whole} {run}"  # the rows have unseen mechanisms as well
     assert "--cases paper,../data" in rerun(rows[rows["source"] == "tables"])
+
+
+def test_commands_reach_beyond_the_last_one(tmp_path):
+    """Rows of an earlier command are in the folder too: its methods, cases and trials are not forgotten."""
+    cases = [*SUITES["quick"], *SUITES["unseen"], "tree-d7-m30"]
+    rows = [make_rows(case=[case], method=["pc"], trial=[2], skeleton_ap=[0.1]) for case in cases]
+    pd.concat(rows).to_csv(tmp_path / "results.csv")
+    write_settings(tmp_path, Settings(methods=("ges", "mine:Method"), cases=("*-d10-m200",), trials=1))
+    found = rerun(read_rows([tmp_path / "results.csv"]))
+    assert "--cases '*-d10-m200,unseen,quick,tree-d7-m30'" in found
+    assert "--methods ges,mine:Method,pc --trials 3" in found
 
 
 def test_commands_without_settings_are_made_from_the_rows(tmp_path):
