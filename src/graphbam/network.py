@@ -247,7 +247,7 @@ def table_features(n_samples: float, n_variables: int, like: Tensor) -> Tensor:
     return torch.stack([like.new_full((), value) for value in squashed])
 
 
-def weigh_evidence(rows: Sequence[float] | None, h_bmdc: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+def count_evidence(rows: Sequence[float] | None, h_bmdc: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
     """`table_features` and √M, of all tables alike or, where `rows` are given, of each: (B, 1, 1, 2), (B, 1, 1, 1)."""
     n_samples, n_variables = h_bmdc.shape[1:3]
     if rows is None:
@@ -279,7 +279,7 @@ class LogHead(nn.Module):
         self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor, rows: Sequence[float] | None
     ) -> Tensor:
         z_bcdd = spd.logm(s_bcdd) if self.matrix_log else s_bcdd
-        size = self.size(weigh_evidence(rows, h_bmdc, z_bcdd)[0])
+        size = self.size(count_evidence(rows, h_bmdc, z_bcdd)[0])
         return self.classes((self.read(z_bcdd.movedim(1, -1)) + size).relu())
 
     def compilable(self) -> list[nn.Module]:
@@ -307,7 +307,7 @@ class PairHead(nn.Module):
         cross_bcdd = self.cross(h_bmdc)
         raw_rbcdd = spd.resolvents(raw_bcdd, RAW_POLES)
         log_rbcdd = spd.resolvents(s_bcdd, spd.log_poles().poles) if self.matrix_log else s_bcdd[None]
-        evidence, sqrt_m = weigh_evidence(rows, h_bmdc, s_bcdd)
+        evidence, sqrt_m = count_evidence(rows, h_bmdc, s_bcdd)
         table_bfdd = read_correlations(x_bmd) if self.table_correlations else None
         z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, log_rbcdd, evidence, sqrt_m, table_bfdd)
         z_bddp = z_bddp.to(h_bmdc.dtype)
