@@ -1,0 +1,60 @@
+"""runs/release.py: what the file holds decides what joins its header."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from toy_runs import run
+
+from graphbam.avici import AviciNet, AviciNetConfig
+from graphbam.weights import load_arrows, load_network, load_weights, read_tensors, save_weights
+
+SCRIPT = Path(__file__).parents[2] / "runs" / "release.py"
+
+
+@pytest.fixture
+def release(monkeypatch, tmp_path):
+    """Run the script as a user does, into a folder of the test; gives the path of the file."""
+
+    def call(weights, name, *options):
+        monkeypatch.setattr(
+            sys, "argv", [str(SCRIPT), str(weights), "--name", name, "--folder", str(tmp_path), *options]
+        )
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+        return tmp_path / f"{name}.safetensors"
+
+    return call
+
+
+def test_edge_weights_learn_their_domain_and_stay_what_they_were(release, tiny_training, tmp_path):
+    trained = run(tiny_training(), tmp_path / "run", 2)
+    path = release(trained, "mine", "--calibration-tables", "0", "--domain-tables", "3")
+    before, after = load_weights(trained), load_weights(path)
+    assert set(after.header) - set(before.header) == {"domain"}
+    assert after.header["progress"] == before.header["progress"]
+    low, high = after.header["domain"]["row_dependence"]
+    assert low < high
+    x_bmd = torch.randn(1, 12, 4, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(before.probabilities(x_bmd), after.probabilities(x_bmd))
+
+
+def test_collider_weights_get_a_calibration_or_none_but_no_domain(release, tiny_collider, tmp_path):
+    trained = run(tiny_collider(), tmp_path / "run", 2)
+    path = release(trained, "mine", "--structures", "4", "--tables", "0")
+    _, header = load_network(path)
+    assert "domain" not in header
+    assert "evidence" not in header
+
+
+def test_a_rival_is_stored_in_half_the_size(release, tmp_path):
+    torch.manual_seed(0)
+    network = AviciNet(AviciNetConfig(channels=16, blocks=2))
+    save_weights(tmp_path / "whole.safetensors", network, {"progress": {"step": 1}})
+    path = release(tmp_path / "whole.safetensors", "rival", "--half")
+    assert {tensor.dtype for tensor in read_tensors(path)[0].values()} == {torch.float16}
+    x_bmd = torch.randn(1, 12, 4, generator=torch.Generator().manual_seed(0))
+    whole, half = (load_arrows(name).probabilities(x_bmd) for name in (tmp_path / "whole.safetensors", path))
+    assert torch.allclose(whole, half, atol=1e-2)
+    assert not torch.equal(whole, half)
