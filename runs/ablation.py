@@ -58,9 +58,9 @@ def measure(name: str, options: argparse.Namespace) -> float:
     minutes = None if options.steps else options.minutes
     budget = Budget(steps=options.steps, minutes=minutes, decay=True)
     folder = Path(options.out, name.replace(", ", "-").replace(" ", "-"))
-    simulation = {"workers": options.workers}
     # not compiled: five designs would take longer to compile than to train; steps are still replayed as CUDA graphs
-    path = train(config, folder, budget=budget, device=options.device, compile_blocks=False, **simulation)
+    place = {"device": options.device, "workers": options.workers}
+    path = train(config, folder, budget=budget, compile_blocks=False, **place)
     return judge(path, options.device, options.tables, config)
 
 

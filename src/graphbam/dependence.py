@@ -40,13 +40,14 @@ def measure_redundancy(x_md: NDArray[np.float64]) -> float:
     True
     """
     x_md = x_md[:MOST_ROWS]
-    n_samples, n_variables = x_md.shape
     z_md = x_md - x_md.mean(axis=0)
     power_d = (z_md**2).sum(axis=0)
-    z_md, n_pairs = z_md[:, power_d > 0], n_variables * (n_variables - 1)
+    z_md, power_d = z_md[:, power_d > 0], power_d[power_d > 0]  # constant columns do not count
+    n_samples, n_variables = z_md.shape
+    n_pairs = max(n_variables * (n_variables - 1), 1)
     total = 0.0
     for lag in range(1, min(MOST_LAGS, n_samples // 4) + 1):
-        rho_d = (z_md[:-lag] * z_md[lag:]).sum(axis=0) / power_d[power_d > 0]
+        rho_d = (z_md[:-lag] * z_md[lag:]).sum(axis=0) / power_d
         product = (rho_d.sum() ** 2 - (rho_d**2).sum()) / n_pairs
         if product * n_samples < SIGNIFICANT:
             break

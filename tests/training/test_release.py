@@ -40,7 +40,7 @@ def test_edge_weights_learn_their_domain_and_stay_what_they_were(release, tiny_t
     assert torch.equal(before.probabilities(x_bmd), after.probabilities(x_bmd))
 
 
-def test_collider_weights_get_a_calibration_or_none_but_no_domain(release, tiny_collider, tmp_path):
+def test_collider_weights_get_no_domain_and_no_evidence_unasked(release, tiny_collider, tmp_path):
     trained = run(tiny_collider(), tmp_path / "run", 2)
     path = release(trained, "mine", "--structures", "4", "--tables", "0")
     _, header = load_network(path)
