@@ -61,29 +61,34 @@ def simulate_structures(rng: torch.Generator, config: TrainConfig, shape: Shape,
 def _collect(
     rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device, edges: str | None
 ) -> ColliderBatch:
-    """All structures of a few rounds of tables, until enough need the width."""
+    """Structures of a few rounds of tables, until enough need the width."""
     assert config.structures is not None
     needed, n_variables = shape.n_tables * config.burst, draw_variables(rng, config, shape)
     weights = None if edges is None else _edge_weights(edges, str(device))
-    found: list[ColliderBatch] = []
+    pool: list[ColliderBatch] = []
+    n_wide = 0
     for _ in range(MOST_ROUNDS):
         tables = _tables(rng, config, needed, n_variables, shape.n_samples, device)
-        belief = believe(rng, config.structures, tables, weights)
-        found.append(cut_structures(config, tables, belief, shape.n_variables))
-        if sum(int(_wide(part, config, shape).sum()) for part in found) >= needed:
+        found = _fitting(config, believe(rng, config.structures, tables, weights), shape.n_variables)
+        wide_s = found.widths_s > _narrower(config, shape)
+        # dense tables have structures by the million: columns are gathered for as many as can be used
+        found = found.pick(_wide_first(rng, wide_s)[:needed])
+        pool.append(
+            ColliderBatch(gather_columns(tables.x_bmd, found), found.roles_sw, common_children(tables.dag_bdd, found))
+        )
+        n_wide += int(wide_s.sum())
+        if n_wide >= needed:
             break
-    return ColliderBatch(*(torch.cat(part) for part in zip(*found, strict=True)))
+    return ColliderBatch(*(torch.cat(part) for part in zip(*pool, strict=True)))
 
 
-def cut_structures(config: TrainConfig, tables: Tables, belief: Belief, width: int) -> ColliderBatch:
-    """All structures of tables that fit a width, with labels."""
+def _fitting(config: TrainConfig, belief: Belief, width: int) -> Structures:
+    """All structures of tables that fit a width."""
     assert isinstance(config.network, ColliderNetConfig)
     found = find_structures(
         *belief, max_candidates=config.network.max_candidates, max_neighbours=config.network.max_neighbours
     )
-    found = found.pick(found.widths_s <= width).cut(width)
-    children_sw = common_children(tables.dag_bdd, found)
-    return ColliderBatch(gather_columns(tables.x_bmd, found), found.roles_sw, children_sw)
+    return found.pick(found.widths_s <= width).cut(width)
 
 
 def common_children(dag_bdd: Tensor, structures: Structures) -> Tensor:
@@ -154,15 +159,16 @@ def _tables(
 def _choose(rng: torch.Generator, pool: ColliderBatch, config: TrainConfig, shape: Shape) -> ColliderBatch:
     """As many structures as needed, at random, wide ones first; from the start again where there are too few."""
     needed = shape.n_tables * config.burst
-    order = torch.randperm(len(pool.x_bmd), generator=rng).to(pool.x_bmd.device)
-    order = order[(~_wide(pool, config, shape)[order]).to(torch.uint8).argsort(stable=True)]
+    order = _wide_first(rng, (pool.roles_bd > 0).sum(-1) > _narrower(config, shape))
     order = order[torch.arange(needed, device=order.device) % len(order)]
     order = order[torch.randperm(needed, generator=rng).to(order.device)]
     return ColliderBatch(*(part[order] for part in pool))
 
 
-def _wide(pool: ColliderBatch, config: TrainConfig, shape: Shape) -> Tensor:
-    return (pool.roles_bd > 0).sum(-1) > _narrower(config, shape)
+def _wide_first(rng: torch.Generator, wide_s: Tensor) -> Tensor:
+    """A random order of structures, with those in front that need the width."""
+    order = torch.randperm(len(wide_s), generator=rng).to(wide_s.device)
+    return order[(~wide_s[order]).to(torch.uint8).argsort(stable=True)]
 
 
 def _narrower(config: TrainConfig, shape: Shape) -> int:
