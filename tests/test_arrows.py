@@ -1,108 +1,89 @@
-"""Imports point one way, so that each part can be understood, and loaded, without those above it."""
+"""Probabilities of arrows: as likely as the likeliest collider, or the weakest link of the best derivation."""
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-SRC = Path(__file__).resolve().parents[1] / "src" / "graphbam"
-
-MAKING = {"graphbam.simulation", "graphbam.training", "graphbam.benchmarks"}
-FACES = {"graphbam.cli", "graphbam.web"}
-
-FORBIDDEN = {
-    "graph": {"torch", "pandas", "graphbam.meek", "graphbam.metrics"} | MAKING,
-    "meek": {"torch", "pandas"} | MAKING,
-    "metrics": {"torch", "pandas"} | MAKING,
-    "spd": {"pandas", "graphbam.layers", "graphbam.network"} | MAKING,
-    "layers": {"pandas", "graphbam.network"} | MAKING,
-    "network": {"pandas", "graphbam.estimator"} | MAKING,
-    "table": MAKING,
-    "preprocessing": MAKING,
-    "edges": MAKING,
-    "orientation": MAKING,
-    "writers": MAKING,
-    "figures": MAKING,
-    "weights": MAKING,
-    "avici": {"pandas"} | MAKING,
-    "labelled": MAKING,
-    "estimator": MAKING,
-    "simulation": {
-        "graphbam.network",
-        "graphbam.layers",
-        "graphbam.spd",
-        "graphbam.training",
-        "graphbam.benchmarks",
-    },
-    "training": {"graphbam.benchmarks"},
-}
-"""A module or package, and what it must never import, not even inside a function."""
-
-LAZY = {"matplotlib", "gadjid", "sklearn", "scipy", "pyarrow", "starlette", "uvicorn"}
-"""Optional packages: imported inside functions, never while graphbam loads."""
-
-FILES = sorted(SRC.rglob("*.py"))
+from graphbam.arrows import arrow_probabilities
+from graphbam.graph import skeleton
+from graphbam.orientation import orient
+from ingredients import SQUARE, edges_of, few, forbidding, numbers, p_of, unshielded
 
 
-def module_of(path):
-    """Name below graphbam: ``graph``, or ``simulation.noise``."""
-    return ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
+def test_an_arrow_is_as_likely_as_its_likeliest_collider():
+    star = skeleton([[0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]])
+    arrow_dd = arrow_probabilities(p_of(star), [(0, 3, 1, 0.75), (0, 3, 2, 0.5)])
+    assert arrow_dd[0, 3] == 0.75
+    against = 0.5 * 0.75  # nobody claims 1 → 3 ← 2: the stronger arrow speaks for 3 → 2, the weaker one for 3 → 1
+    assert arrow_dd[1, 3] == pytest.approx(0.75 * (1 - 0.5) / (1 - against))
+    assert arrow_dd[2, 3] == pytest.approx(0.5 * (1 - 0.75) / (1 - against))
+    assert arrow_dd[3, 1] == pytest.approx(0.5 * (1 - 0.75) / (1 - against))
 
 
-def imported(nodes):
-    """Everything the given statements import, as dotted names."""
-    seen = set()
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            seen |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            seen |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return seen
+def test_without_a_claim_the_likelier_common_neighbour_gets_more_of_the_moral_probability():
+    p_dd3 = p_of(SQUARE)  # 0 and 2 have the common neighbours 1 and 3
+    p_dd3[0, 2] = p_dd3[2, 0] = [0.2, 0.0, 0.8]
+    p_dd3[0, 3] = p_dd3[3, 0] = [0.5, 0.5, 0.0]
+    arrow_dd = arrow_probabilities(p_dd3)
+    assert arrow_dd[0, 1] == pytest.approx(0.8 * 1 / 1.5)
+    assert arrow_dd[2, 3] == pytest.approx(0.8 * 0.5 / 1.5)
 
 
-def offences(seen, forbidden):
-    return sorted(s for s in seen if any(f"{s}.".startswith(f"{f}.") for f in forbidden))
+@pytest.mark.parametrize(
+    ("edges", "colliders", "arrow", "expected"),
+    [
+        # R1 twice, the second through an edge less likely than the collider
+        ({(0, 2): 1, (1, 2): 1, (2, 3): 0.6, (3, 4): 1}, [(0, 2, 1, 0.9)], (3, 4), 0.6),
+        # R1 weakened by what else could be a collider there
+        ({(0, 2): 1, (1, 2): 1, (2, 3): 1}, [(0, 2, 1, 0.9), (0, 2, 3, 0.2), (1, 2, 3, 0.3)], (2, 3), (0.7, 0.3)),
+        # R1, then R2: 2 → 3 → 4 and 2 — 4, which R1 gives as well; the missing 0 — 4 is unsure
+        ({(0, 2): 1, (1, 2): 1, (2, 3): 1, (3, 4): 1, (2, 4): 1, (0, 4): 0.3}, [(0, 2, 1, 0.9)], (2, 4), 0.9),
+        # R3: 1 → 3 ← 2 and 0 adjacent to all three
+        ({(1, 3): 1, (2, 3): 1, (0, 1): 1, (0, 2): 1, (0, 3): 1}, [(1, 3, 2, 0.8)], (0, 3), 0.8),
+        # R3 needs that 1 → 0 ← 2 is not the case, which for its part would speak for 3 → 0
+        (
+            {(1, 3): 1, (2, 3): 1, (0, 1): 1, (0, 2): 1, (0, 3): 1},
+            [(1, 3, 2, 0.8), (1, 0, 2, 0.3)],
+            (0, 3),
+            (0.7, 0.2),
+        ),
+    ],
+)
+def test_a_derived_arrow_is_as_likely_as_its_weakest_link(edges, colliders, arrow, expected):
+    p_dd3 = p_of(np.zeros((5, 5)))
+    for (i, j), p in edges.items():
+        p_dd3[i, j] = p_dd3[j, i] = [1 - p, p, 0.0]
+    arrow_dd = arrow_probabilities(p_dd3, colliders)
+    if isinstance(expected, tuple):
+        p, q = expected  # for and against
+        expected = p * (1 - q) / (1 - p * q)
+    assert arrow_dd[arrow] == pytest.approx(expected)
 
 
-RULES = [
-    pytest.param(path, forbidden, id=module_of(path))
-    for path in FILES
-    for module, forbidden in FORBIDDEN.items()
-    if module_of(path) == module or module_of(path).startswith(f"{module}.")
-]
+def test_rule_4_carries_knowledge():
+    """The kite of `test_meek`: from 3 → 2 follows 2 → 1 (R1), then 0 → 1 (R4 only)."""
+    kite = skeleton([[0, 1, 1, 1], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
+    result = orient(kite, knowledge=forbidding(4, [(3, 2)]), unclaimed=0.0)
+    is_arrow = (result.adjacency - result.adjacency.T) > 0
+    assert edges_of(is_arrow) == [(0, 1), (2, 1), (3, 2)]
+    assert (result.arrow_probability_dd == is_arrow).all()
 
 
-@pytest.mark.parametrize(("path", "forbidden"), RULES)
-def test_arrows_point_one_way(path, forbidden):
-    seen = imported(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    assert not offences(seen, forbidden | FACES)
+def test_two_certain_opposites_cancel():
+    path = skeleton(np.eye(4, k=1, dtype=np.int8))
+    arrow_dd = arrow_probabilities(p_of(path), [(0, 1, 2, 1.0), (1, 2, 3, 1.0)])
+    assert arrow_dd[1, 2] == arrow_dd[2, 1] == 0.5
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=module_of(path)) for path in FILES])
-def test_imports_are_absolute_and_optional_ones_wait(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
-    if not module_of(path).startswith("web"):  # the web package as a whole is loaded inside a function
-        assert not offences(imported(tree.body), LAZY)
-
-
-@pytest.mark.parametrize("module", ["graph", "meek", "metrics"])
-def test_graphs_load_with_numpy_alone(module):
-    tree = ast.parse((SRC / f"{module}.py").read_text(encoding="utf-8"))
-    outside = {name.split(".")[0] for name in imported(tree.body)} - {"numpy", "graphbam"}
-    assert outside <= {"__future__", "collections", "dataclasses", "typing"}
-
-
-def test_the_guard_sees_every_way_to_import():
-    lines = [
-        "import graphbam.simulation.noise",
-        "def f():",
-        " from graphbam import training",
-        " import torch.nn",
-    ]
-    seen = imported(ast.walk(ast.parse("\n".join(lines))))
-    expected = ["graphbam.simulation.noise", "graphbam.training", "torch.nn"]
-    assert offences(seen, MAKING | {"torch"}) == expected
-    assert not offences({"graphbam.simulations", "torchvision"}, MAKING | {"torch"})
+@few
+@given(numbers, st.integers(3, 8))
+def test_stronger_claims_never_weaken_an_arrow_into_their_child(draw, d):
+    adj = draw.graph(d)
+    if not (triples := unshielded(adj)):
+        return
+    triple = triples[draw.rng.integers(len(triples))]
+    weak, strong = (orient(adj, [(*triple, p)], unclaimed=0.0).arrow_probability_dd for p in (0.4, 0.9))
+    assert weak[triple[0], triple[1]] < strong[triple[0], triple[1]]

@@ -13,7 +13,7 @@ from graphbam import weights
 from graphbam.collider import DESIGNS, ColliderNet, ColliderNetConfig, network_config, presence
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.network import EdgeNet, EdgeNetConfig
-from graphbam.orientation import Structure, claim_table
+from graphbam.questions import Question, claim_table
 from graphbam.structures import (
     ABSENT,
     CANDIDATE,
@@ -357,8 +357,8 @@ def test_probabilities_are_those_of_the_network_one_by_one(monkeypatch, rng, loa
 def test_answers_come_in_the_order_of_the_questions(rng, loaded):
     x = torch.randn(20, 9, generator=rng)
     asked = [
-        Structure(0, 1, np.array([5, 2, 7]), np.array([3, 4, 6])),
-        Structure(2, 8, np.array([1]), np.array([], dtype=int)),
+        Question(0, 1, np.array([5, 2, 7]), np.array([3, 4, 6])),
+        Question(2, 8, np.array([1]), np.array([], dtype=int)),
     ]
     strength = torch.rand(9, 9, generator=rng).numpy()
     answers = loaded.answer(x.numpy(), asked, strength)
@@ -380,7 +380,7 @@ def test_packing_gives_what_finding_finds(rng):
     asked = []
     for columns, roles in zip(found.columns_sw, found.roles_sw, strict=True):
         a, b = columns[:2].tolist()
-        asked.append(Structure(a, b, *(columns[roles == role].numpy() for role in (CANDIDATE, NEIGHBOUR))))
+        asked.append(Question(a, b, *(columns[roles == role].numpy() for role in (CANDIDATE, NEIGHBOUR))))
     packed = pack_structures(asked, max_candidates=9, max_neighbours=9)
     width = packed.roles_sw.shape[-1]
     assert all(torch.equal(one, two) for one, two in zip(packed, found.cut(width), strict=True))

@@ -91,15 +91,15 @@ class OrientedGraph(Graph):
         return table
 
     def expected_shd(self) -> float:
-        """Structural Hamming distance to expect to the true CPDAG; see `graphbam.orientation.expected_shd`."""
-        from graphbam.orientation import expected_shd
+        """Structural Hamming distance to expect to the true CPDAG; see `graphbam.decisions.expected_shd`."""
+        from graphbam.decisions import expected_shd
 
         p_dd = self.edge_probability_dd
         return expected_shd(self.adjacency, np.stack([1 - p_dd, p_dd, 0 * p_dd], axis=-1), self.arrow_probability_dd)
 
     def sample_dags(self, n: int, seed: int = 0) -> list[Graph]:
-        """Draw DAGs from those this graph stands for, with replacement; see `graphbam.orientation.sample_dags`."""
-        from graphbam.orientation import sample_dags
+        """Draw DAGs from those this graph stands for, with replacement; see `graphbam.extensions.sample_dags`."""
+        from graphbam.extensions import sample_dags
 
         return [Graph(self.names, dag) for dag in sample_dags(self.adjacency, n, np.random.default_rng(seed))]
 
@@ -166,7 +166,7 @@ class Result:
         object.__setattr__(self, "probabilities", tidy_probabilities(self.probabilities, len(self.names)))
         object.__setattr__(self, "names", tuple(self.names))
         if self.colliders is not None:
-            from graphbam.orientation import CLAIM
+            from graphbam.claims import CLAIM
 
             claims = np.array([tuple(row) for row in self.colliders], dtype=CLAIM)
             object.__setattr__(self, "colliders", _frozen(claims))
@@ -220,7 +220,7 @@ class Result:
         Parameters
         ----------
         objective : {"shd", "fdr", "threshold"}, optional
-            What makes a graph the best one, see `graphbam.orientation.decide`: the smallest expected structural
+            What makes a graph the best one, see `graphbam.decisions.decide`: the smallest expected structural
             Hamming distance; the most edges that keep a false-discovery target, among edges and among arrows;
             or all edges and colliders above a threshold. By default the one whose number is given, else ``"shd"``.
         threshold : float, optional
@@ -258,7 +258,7 @@ class Result:
     @functools.cached_property
     def arrow_probabilities(self) -> Matrix:
         """Shape (D, D): probability of i → j given that i and j are adjacent; what is missing to one is open."""
-        from graphbam.orientation import arrow_probabilities
+        from graphbam.arrows import arrow_probabilities
 
         return _frozen(arrow_probabilities(self.probabilities, self._colliders(), self._forbidden()))
 
@@ -272,7 +272,7 @@ class Result:
 
     def _decide(self, threshold: float | None, fdr: float | None) -> Orientation:
         """Choose edges and arrows; remembered, since files, picture and report ask for the same again."""
-        from graphbam.orientation import decide
+        from graphbam.decisions import decide
 
         if (threshold, fdr) not in self._decided:
             numbers = {name: number for name, number in (("threshold", threshold), ("fdr", fdr)) if number is not None}
@@ -292,7 +292,7 @@ class Result:
         return self.colliders
 
     def _forbidden(self) -> npt.NDArray[np.bool_] | None:
-        """Arrows that prior knowledge excludes, as `graphbam.orientation` takes them."""
+        """Arrows that prior knowledge excludes, as `graphbam.claims` reads them."""
         known = self.knowledge
         if not known:
             return None

@@ -25,7 +25,6 @@ from graphbam.errors import ConfigError, GraphbamError
 from graphbam.evidence import weigh_claims
 from graphbam.graph import MORAL, SKELETON
 from graphbam.knowledge import EdgeLike, Knowledge, PriorOdds, Tiers
-from graphbam.orientation import Structure, claim_table, structures
 from graphbam.preprocessing import (
     Large,
     Missing,
@@ -35,6 +34,7 @@ from graphbam.preprocessing import (
     prepare,
     standardise,
 )
+from graphbam.questions import Question, claim_table, find_questions
 from graphbam.table import Matrix, find_tables, read_table
 from graphbam.weights import load_colliders, load_weights
 
@@ -101,7 +101,7 @@ class Colliders(Protocol):
     def header(self) -> dict[str, Any]: ...
 
     def answer(
-        self, x_md: Matrix, asked: Sequence[Structure], strength_dd: Matrix | None = None
+        self, x_md: Matrix, asked: Sequence[Question], strength_dd: Matrix | None = None
     ) -> Sequence[Matrix]: ...
 
 
@@ -459,19 +459,19 @@ def _find_colliders(
     return claims
 
 
-def list_questions(p_dd3: Matrix) -> list[Structure]:
+def list_questions(p_dd3: Matrix) -> list[Question]:
     """Pairs that may be moral with their common neighbours, by edge probabilities with prior knowledge in them.
 
     The surest neighbours come first: which of many are asked about together must not depend on the order of columns.
     """
     p_dd = p_dd3[..., SKELETON]
-    found = structures(p_dd3, LINKED_FROM, MORAL_FROM)
+    found = find_questions(p_dd3, LINKED_FROM, MORAL_FROM)
     asked = [one for one in found if len(one.candidates) > 1 or p_dd3[one.a, one.b, MORAL] < OBVIOUS_FROM]
     ranks = [np.argsort(-p_dd[one.a, one.candidates] * p_dd[one.b, one.candidates], kind="stable") for one in asked]
     return [one._replace(candidates=one.candidates[rank]) for one, rank in zip(asked, ranks, strict=True)]
 
 
-def ask_colliders(colliders: Colliders, x_bmd: Tensor, asked: Sequence[Structure], p_dd3: Matrix) -> NDArray[np.void]:
+def ask_colliders(colliders: Colliders, x_bmd: Tensor, asked: Sequence[Question], p_dd3: Matrix) -> NDArray[np.void]:
     """Ask the second network which common neighbours of moral pairs are their common children, and weigh its answers.
 
     Parameters
@@ -479,7 +479,7 @@ def ask_colliders(colliders: Colliders, x_bmd: Tensor, asked: Sequence[Structure
     colliders : LoadedColliders
     x_bmd : Tensor, shape (B, M, D)
         Standardised draws of one table; the answers are averaged over them.
-    asked : sequence of Structure
+    asked : sequence of Question
         From `list_questions`.
     p_dd3 : ndarray, shape (D, D, 3)
         Probabilities of none · skeleton · moral.
@@ -487,7 +487,7 @@ def ask_colliders(colliders: Colliders, x_bmd: Tensor, asked: Sequence[Structure
     Returns
     -------
     structured ndarray
-        Claims, as `graphbam.orientation.decide` takes them.
+        Claims, as `graphbam.decisions.decide` takes them.
     """
     n_tables, n_samples, n_variables = x_bmd.shape
     work = n_tables * _count_work(colliders, n_samples, _widths(asked))
@@ -500,14 +500,14 @@ def ask_colliders(colliders: Colliders, x_bmd: Tensor, asked: Sequence[Structure
     return np.sort(weighed, order=("a", "b", "c"))
 
 
-def _widths(asked: Sequence[Structure]) -> list[int]:
+def _widths(asked: Sequence[Question]) -> list[int]:
     return [2 + len(one.candidates) + len(one.neighbours) for one in asked]
 
 
-def _batch_questions(asked: Sequence[Structure], n_samples: int) -> list[list[Structure]]:
+def _batch_questions(asked: Sequence[Question], n_samples: int) -> list[list[Question]]:
     """Questions of about equal width together, and so few at a time that a processor's cache holds what it computes."""
     size = [n_samples * width for width in _widths(asked)]
-    batches: list[list[Structure]] = []
+    batches: list[list[Question]] = []
     room = 0
     for k in np.argsort(size, kind="stable").tolist():
         if size[k] > room:

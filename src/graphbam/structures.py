@@ -8,12 +8,15 @@ ones on the right.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from graphbam.questions import Question
 
 ABSENT, PARENT, CANDIDATE, NEIGHBOUR = range(4)
 """Role of a column in a structure; absent columns are padding."""
@@ -93,26 +96,6 @@ def find_structures(
     return _pack(table_s, [column for column, _ in parts], [valid for _, valid in parts])
 
 
-class Question(Protocol):
-    """One pair a, b with the columns around it, by index; `graphbam.orientation.Structure` is one."""
-
-    @property
-    def a(self) -> int:
-        """One parent."""
-
-    @property
-    def b(self) -> int:
-        """The other."""
-
-    @property
-    def candidates(self) -> NDArray[np.intp]:
-        """Adjacent to both."""
-
-    @property
-    def neighbours(self) -> NDArray[np.intp]:
-        """Adjacent to one."""
-
-
 def pack_structures(
     asked: Iterable[Question], *, max_candidates: int, max_neighbours: int, strength_dd: ArrayLike | None = None
 ) -> Structures:
@@ -123,8 +106,8 @@ def pack_structures(
 
     Examples
     --------
-    >>> from graphbam.orientation import Structure
-    >>> asked = [Structure(0, 3, np.array([1, 2, 5]), np.array([4]))]
+    >>> from graphbam.questions import Question
+    >>> asked = [Question(0, 3, np.array([1, 2, 5]), np.array([4]))]
     >>> pack_structures(asked, max_candidates=2, max_neighbours=9).columns_sw.tolist()
     [[0, 3, 1, 2, 4], [0, 3, 5, 4, 0]]
     """

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -27,7 +27,10 @@ from graphbam.avici import AviciNet, AviciNetConfig
 from graphbam.collider import ColliderNet, network_config
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.network import EdgeNet, EdgeNetConfig
-from graphbam.structures import CANDIDATE, Question, Structures, gather_columns, pack_structures
+from graphbam.structures import CANDIDATE, Structures, gather_columns, pack_structures
+
+if TYPE_CHECKING:
+    from graphbam.questions import Question
 
 Network = EdgeNet | ColliderNet | AviciNet
 """What a weights file may hold; its header says which under `network`."""
@@ -90,14 +93,14 @@ class LoadedColliders(Loaded[ColliderNet]):
     def answer(
         self, x_md: ArrayLike, asked: Sequence[Question], strength_dd: ArrayLike | None = None
     ) -> list[NDArray[np.float64]]:
-        """Probabilities for each candidate of each question about one table, as `orientation.claim_table` takes them.
+        """Probabilities for each candidate of each question about one table, as `questions.claim_table` takes them.
 
         Parameters
         ----------
         x_md : array_like, shape (M, D)
             The table, prepared as for edge weights.
         asked : sequence of Question
-            Pairs with candidates and neighbours, such as `orientation.structures` lists.
+            Pairs with candidates and neighbours, such as `questions.find_questions` lists.
         strength_dd : array_like, shape (D, D), optional
             Probabilities of links, to choose among too many neighbours.
         """

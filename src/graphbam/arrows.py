@@ -1,0 +1,144 @@
+"""Arrows: how likely each is, given that its edge exists.
+
+The definition, from strong to weak:
+
+- Known directions have probability 1, their opposites 0.
+- a → c has the largest probability of any v-structure a → c ← b, claimed or not (see `claims`). An arrow in one of
+  several v-structures is at least as likely as each of them, and no more follows without knowing how they depend on
+  each other.
+- An arrow that R1–R4 imply (see `meek`) has the probability of the weakest link of its derivation, and of the best
+  derivation if there are several. Links are the arrows and edges it uses, the edges it needs to be absent, and the
+  v-structures it needs not to be there. In R1, where a → b and a → b ← c would contradict the conclusion b → c, the
+  link is the probability of the first less that of the second.
+- Evidence for both directions is weighed as if the two were independent, given that not both are true: strong evidence
+  p and weak evidence q against it become p (1 − q) / (1 − p q) and q (1 − p) / (1 − p q).
+- Edges less likely than 0.2 have no arrows and take part in no derivation, arrows below 0.02 in none.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from graphbam.claims import Beliefs, Forbidden, Indices, Matrix, read_beliefs, read_forbidden, read_probabilities
+from graphbam.graph import BoolMatrix
+
+__all__ = ["SUPPORT_FROM", "arrow_probabilities", "derive_arrows"]
+
+SUPPORT_FROM = 0.2
+"""Edges less likely than this have no arrows, and take no part in deriving others …"""
+
+FOLLOWED_FROM = 0.02
+"""… and neither do arrows less likely than this: many pairs, and next to nothing to learn from them."""
+
+
+def arrow_probabilities(p_dd3: ArrayLike, colliders: Any = None, knowledge: Forbidden | None = None) -> Matrix:
+    """Probability of each arrow, given that its edge exists.
+
+    Parameters
+    ----------
+    p_dd3 : array_like, shape (d, d, 3)
+        Probabilities of none · skeleton · moral.
+    colliders, knowledge
+        As in `graphbam.orientation.orient`.
+
+    Returns
+    -------
+    ndarray, shape (d, d)
+        At [i, j] the probability of i → j given that i and j are adjacent; [i, j] and [j, i] sum to at most
+        one, and what is missing is the probability that the direction stays open.
+
+    Examples
+    --------
+    In 0 → 2 ← 1, 2 — 3 the last edge is directed by R1; its derivation is no stronger than the collider:
+
+    >>> p_dd3 = np.full((4, 4, 3), [1.0, 0.0, 0.0])
+    >>> p_dd3[2, :] = p_dd3[:, 2] = [0.0, 1.0, 0.0]
+    >>> arrow_probabilities(p_dd3, [(0, 2, 1, 0.75)])
+    array([[0.  , 0.  , 0.75, 0.  ],
+           [0.  , 0.  , 0.75, 0.  ],
+           [0.  , 0.  , 0.  , 0.75],
+           [0.  , 0.  , 0.  , 0.  ]])
+    """
+    p_dd3 = read_probabilities(p_dd3)
+    return derive_arrows(read_beliefs(p_dd3, colliders), read_forbidden(knowledge, len(p_dd3)))
+
+
+class _Neighbourhood(NamedTuple):
+    """What the rules need to know around one variable."""
+
+    nodes: Indices
+    collider: Matrix
+    """Probability of nodes[i] → variable ← nodes[j]."""
+    absent: Matrix
+    """Probability that nodes[i] and nodes[j] are not adjacent; 0 on the diagonal."""
+
+
+def derive_arrows(beliefs: Beliefs, forbidden: BoolMatrix, least: float = SUPPORT_FROM) -> Matrix:
+    """Strongest derivation of each arrow, a fixed point that is reached from below."""
+    linked = beliefs.edge_dd >= least
+    around = [_neighbourhood(beliefs, c, np.flatnonzero(linked[c])) for c in range(len(beliefs))]
+    arrow_dd = np.zeros(linked.shape)
+    for c, (nodes, collider, _) in enumerate(around):
+        arrow_dd[nodes, c] = collider.max(axis=1, initial=0.0)
+    known = linked & forbidden.T & ~forbidden
+    while True:
+        arrow_dd[known], arrow_dd[forbidden] = 1.0, 0.0
+        before = arrow_dd.copy()
+        for variable, neighbourhood in enumerate(around):
+            _derive(arrow_dd, beliefs.edge_dd, linked, variable, neighbourhood)
+        arrow_dd[forbidden] = 0.0
+        if np.array_equal(before, arrow_dd):
+            return _not_both(arrow_dd)
+
+
+def _not_both(arrow_dd: Matrix) -> Matrix:
+    """Condition two independent events, i → j and j → i, on not both being the case."""
+    alone, either = arrow_dd * (1 - arrow_dd.T), 1 - arrow_dd * arrow_dd.T
+    return np.divide(alone, either, out=np.full_like(alone, 0.5), where=either > 0)
+
+
+def _neighbourhood(beliefs: Beliefs, c: int, nodes: Indices) -> _Neighbourhood:
+    absent = 1 - beliefs.edge_dd[np.ix_(nodes, nodes)]
+    np.fill_diagonal(absent, 0.0)
+    return _Neighbourhood(nodes, beliefs.colliders_at(c, nodes) * (absent > 0), absent)
+
+
+def _derive(arrow_dd: Matrix, edge_dd: Matrix, linked: BoolMatrix, v: int, neighbourhood: _Neighbourhood) -> None:
+    """Raise the arrows that R1–R4 imply around v, which is b in R1 and R2 and a in R3 and R4 (see `meek`)."""
+    nodes, collider, absent = neighbourhood
+    if not len(nodes):
+        return
+    block = np.ix_(nodes, nodes)
+    into = _followed(np.minimum(arrow_dd[nodes, v], edge_dd[nodes, v]))
+    out = _followed(np.minimum(arrow_dd[v, nodes], edge_dd[v, nodes]))
+    by_r1 = np.minimum(into[:, None] - collider, absent).max(axis=0)
+    by_r2 = np.where(linked[block], np.minimum(into[:, None], out), 0.0)
+    arrow_dd[block] = np.maximum(arrow_dd[block], by_r2)
+    inner = _followed(np.minimum(np.minimum(arrow_dd[block], edge_dd[block]), edge_dd[v, nodes][:, None]))
+    arrow_dd[v, nodes] = np.maximum(np.maximum(arrow_dd[v, nodes], by_r1), _by_cases(inner, collider, absent))
+
+
+def _followed(arrows: Matrix) -> Matrix:
+    return np.where(arrows >= FOLLOWED_FROM, arrows, 0.0)
+
+
+def _by_cases(inner: Matrix, collider: Matrix, absent: Matrix) -> Matrix:
+    """R3 and R4: what arrows among the neighbours of a, `inner`, say about the edges of a itself."""
+    tails = inner.any(axis=1)
+    if not tails.any():
+        return np.zeros(len(inner))
+    first = inner[tails]
+    passage = np.minimum(absent, 1 - collider)[tails]
+    by_r3 = np.minimum(first, _max_min(passage[:, tails], first))
+    by_r4 = np.minimum(passage, _max_min(first[:, tails], first))
+    return np.asarray(np.maximum(by_r3, by_r4).max(axis=0))
+
+
+def _max_min(first: Matrix, second: Matrix) -> Matrix:
+    """Matrix product with maximum for sum and minimum for product: the best of all weakest links."""
+    if len(first) * second.size <= 100_000:
+        return np.asarray(np.minimum(first[:, :, None], second).max(axis=1))
+    return np.array([np.minimum(row[:, None], second).max(axis=0) for row in first])

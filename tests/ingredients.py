@@ -1,0 +1,94 @@
+"""Graphs, probabilities and claims to test directions with: named shapes, and random numbers of several kinds."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from graphbam.graph import skeleton
+
+law = settings(max_examples=300, deadline=None, database=None)
+few = settings(max_examples=60, deadline=None, database=None)
+
+OBJECTIVES = ("shd", "fdr", "threshold")
+CHAIN = skeleton([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+SQUARE = skeleton([[0, 1, 0, 1], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
+
+
+def ring(d):
+    """A cycle without chords: no DAG has this skeleton without a v-structure if d > 3."""
+    step = np.roll(np.eye(d, dtype=np.int8), 1, axis=1)
+    return (step | step.T) * complete(d)
+
+
+def complete(d):
+    return 1 - np.eye(d, dtype=np.int8)
+
+
+def unshielded(adj):
+    """All (a, c, b), a < b, with c adjacent to both and a not to b."""
+    d = len(adj)
+    return [
+        (a, c, b)
+        for a, c, b in itertools.permutations(range(d), 3)
+        if a < b and adj[a, c] and adj[b, c] and not adj[a, b]
+    ]
+
+
+def edges_of(adj):
+    return [(int(i), int(j)) for i, j in np.argwhere(adj)]
+
+
+def certain(classes):
+    return np.eye(3)[classes]
+
+
+def p_of(adj, p=1.0):
+    return np.where(np.asarray(adj)[..., None] > 0, [1 - p, p, 0.0], [1.0, 0.0, 0.0])
+
+
+def forbidding(d, required):
+    forbidden = np.zeros((d, d), dtype=bool)
+    for i, j in required:
+        forbidden[j, i] = True
+    return forbidden
+
+
+class Numbers:
+    """Random values of one kind: spread out, all equal, only 0 and 1, or few distinct ones."""
+
+    def __init__(self, seed, kind):
+        self.rng, self.kind = np.random.default_rng(seed), kind
+
+    def __call__(self, *shape):
+        values = self.rng.random(shape)
+        if self.kind == "equal":
+            return np.full(shape, self.rng.choice([0.0, 0.3, 0.5, 0.8, 1.0]))
+        return {"extreme": values.round(), "coarse": (values * 4).round() / 4}.get(self.kind, values)
+
+    def probabilities(self, d):
+        p_dd3 = self(d, d, 3) ** self.rng.choice([1, 4]) + 1e-12
+        p_dd3 = p_dd3 + p_dd3.transpose(1, 0, 2)
+        return p_dd3 / p_dd3.sum(axis=-1, keepdims=True)
+
+    def graph(self, d):
+        kind = self.rng.choice(["ring", "complete", "sparse", "dense"])
+        if kind in ("ring", "complete"):
+            return {"ring": ring, "complete": complete}[kind](d)
+        upper = np.triu(self.rng.random((d, d)) < (0.8 if kind == "dense" else 2 / d), 1).astype(np.int8)
+        return upper | upper.T
+
+    def claims(self, adj, fitting=True):
+        """Claims for a random share of all triples; with `fitting` only for those the graph has."""
+        d = len(adj)
+        triples = unshielded(adj) if fitting else list(itertools.permutations(range(d), 3))
+        keep = self.rng.random(len(triples)) < self.rng.random()
+        triples = [triple for triple, kept in zip(triples, keep, strict=True) if kept]
+        return [(*triple, float(p)) for triple, p in zip(triples, self(len(triples)), strict=True)]
+
+
+numbers = st.builds(Numbers, st.integers(0, 2**32), st.sampled_from(["free", "equal", "extreme", "coarse"]))
+sizes = st.integers(1, 9)
