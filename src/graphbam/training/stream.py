@@ -8,8 +8,10 @@ batches of one shape at once is far cheaper than one by one. The next windows ar
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.util import Finalize
 from typing import NamedTuple
 
 import torch
@@ -94,6 +96,11 @@ class Windows(Dataset[Window]):
         return simulate_window(self.config, index, torch.device("cpu"), self.rank)
 
 
+def _leave_at_once(worker: int) -> None:
+    """End a worker without taking its interpreter down: a thread that is still sending tables would abort it."""
+    Finalize(None, os._exit, args=(0,), exitpriority=-100)  # after everything else that is done at the end
+
+
 class Stream:
     """Iterate over batches from any step on.
 
@@ -126,6 +133,7 @@ class Stream:
             prefetch_factor=2,
             pin_memory=self.device.type == "cuda",
             multiprocessing_context="spawn",
+            worker_init_fn=_leave_at_once,
         )
         yield from loader
 
