@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from graphbam.dependence import count_rows, measure_redundancy
+from graphbam.dependence import count_rows_each
 from graphbam.metrics import average_precision, expected_calibration_error
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.sem import Tables, sample_tables
@@ -43,8 +43,7 @@ def main() -> None:
 
 
 def compare(loaded: LoadedWeights, tables: Tables) -> Iterator[tuple[str, tuple[float, float, float]]]:
-    m = tables.x_bmd.shape[1]
-    worth = [count_rows(m, m, measure_redundancy(x_md)) for x_md in tables.x_bmd.double().numpy()]
+    worth = count_rows_each(tables.x_bmd.numpy())
     yield "M", judge(loaded.probabilities(tables.x_bmd), tables.classes_bdd)
     yield "their worth", judge(loaded.probabilities(tables.x_bmd, worth), tables.classes_bdd)
 

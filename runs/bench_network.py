@@ -181,7 +181,8 @@ def random_batch(shape: Shape, device: str) -> Batch:
     rng = torch.Generator(device).manual_seed(0)
     x_bmd = torch.randn(*shape, generator=rng, device=device)
     pairs = (shape.n_tables, shape.n_variables, shape.n_variables)
-    return Batch(x_bmd, torch.zeros(pairs, dtype=torch.uint8, device=device)).ready()
+    rows_b = torch.full((shape.n_tables,), float(shape.n_samples), device=device)
+    return Batch(x_bmd, torch.zeros(pairs, dtype=torch.uint8, device=device), rows_b).ready()
 
 
 def synchronised_clock(device: str) -> float:

@@ -27,7 +27,7 @@ from graphbam.benchmarks.baselines.bam import answer_from
 from graphbam.benchmarks.cases import resolve_cases
 from graphbam.benchmarks.scores import score_answer
 from graphbam.benchmarks.tables import Problem, draw_problem
-from graphbam.dependence import count_rows, measure_redundancy
+from graphbam.dependence import count_rows_each
 from graphbam.edges import Result
 from graphbam.estimator import ask_colliders, list_questions
 from graphbam.graph import edge_classes
@@ -119,7 +119,8 @@ def third_party_cases(folder: str) -> Iterator[Case]:
 
 
 def score_network(loaded: LoadedWeights, colliders: LoadedColliders | None, case: Case) -> list[Row]:
-    p_bdd3, classes_bdd = loaded.probabilities(case.x_bmd, rows_worth(case)), case.classes()
+    rows = count_rows_each(case.x_bmd.numpy())  # what users' tables are taken for
+    p_bdd3, classes_bdd = loaded.probabilities(case.x_bmd, rows), case.classes()
     pooled = calibration_error(p_bdd3, classes_bdd)
     rows = []
     for index, (p_dd3, classes_dd) in enumerate(zip(p_bdd3, classes_bdd, strict=True)):
@@ -130,12 +131,6 @@ def score_network(loaded: LoadedWeights, colliders: LoadedColliders | None, case
         scores |= {"ece": calibration_error(p_dd3[None], classes_dd[None]), "cell_ece": pooled}
         rows.append(labels(case, index, "graphbam") | scores)
     return rows
-
-
-def rows_worth(case: Case) -> list[float]:
-    """What users' tables are taken for: as many rows as there are, fewer where neighbours resemble each other."""
-    n = case.x_bmd.shape[1]
-    return [count_rows(n, n, measure_redundancy(x_md)) for x_md in case.x_bmd.double().numpy()]
 
 
 def judge(p_dd3: np.ndarray, x_md: torch.Tensor, colliders: LoadedColliders | None) -> Result:

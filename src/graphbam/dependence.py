@@ -65,3 +65,15 @@ def count_rows(n_drawn: int, n_samples: int, redundancy: float) -> float:
     """
     worth = n_drawn / (1 + redundancy * n_drawn / n_samples)
     return min(float(n_drawn), max(FEWEST, worth))
+
+
+def count_rows_each(x_bmd: NDArray[np.floating]) -> list[float]:
+    """Independent rows of each of several tables of one shape, all of their rows drawn.
+
+    Examples
+    --------
+    >>> count_rows_each(np.random.default_rng(0).normal(size=(2, 300, 4)))
+    [300.0, 300.0]
+    """
+    n_samples = x_bmd.shape[1]
+    return [count_rows(n_samples, n_samples, measure_redundancy(x_md.astype(np.float64))) for x_md in x_bmd]

@@ -35,6 +35,9 @@ from graphbam.layers import (
     PairBlock,
 )
 
+Rows = Sequence[float] | Tensor
+"""How many independent rows each table is worth."""
+
 CLASSES = ("none", "skeleton", "moral")
 """Order of the last axis of every logit and probability array."""
 
@@ -185,7 +188,7 @@ class EdgeNet(nn.Module):
         )
         self.head = PairHead(config) if config.pair_layers else LogHead(config)
 
-    def forward(self, x: Tensor, rows: Sequence[float] | None = None) -> Tensor:
+    def forward(self, x: Tensor, rows: Rows | None = None) -> Tensor:
         """Tables (..., M, D), standardised or not → logits (..., D, D, 3), symmetric in the two variables.
 
         `rows` says how many independent rows each table is worth, where that is not M.
@@ -241,19 +244,19 @@ def observation_layers(
     return nn.ModuleList(layers)
 
 
-def table_features(n_samples: float, n_variables: int, like: Tensor) -> Tensor:
-    """How much evidence there is, (2,): log M and log D, squashed so that they stay bounded far outside training."""
-    squashed = (math.tanh((math.log(n_samples) - 5.5) / 1.5), math.tanh((math.log(n_variables) - 3.5) / 1.2))
-    return torch.stack([like.new_full((), value) for value in squashed])
+def table_features(rows: Tensor, n_variables: int) -> Tensor:
+    """How much evidence there is, (…, 2): log M and log D, squashed so that they stay bounded far outside training."""
+    width = torch.full_like(rows, math.tanh((math.log(n_variables) - 3.5) / 1.2))
+    return torch.stack([((rows.log() - 5.5) / 1.5).tanh(), width], -1)
 
 
-def count_evidence(rows: Sequence[float] | None, h_bmdc: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+def count_evidence(rows: Rows | None, h_bmdc: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
     """`table_features` and √M, of all tables alike or, where `rows` are given, of each: (B, 1, 1, 2), (B, 1, 1, 1)."""
     n_samples, n_variables = h_bmdc.shape[1:3]
     if rows is None:
-        return table_features(n_samples, n_variables, like), like.new_full((), n_samples**0.5)
-    features = torch.stack([table_features(n_rows, n_variables, like) for n_rows in rows])
-    return features[:, None, None], like.new_tensor(rows).sqrt()[:, None, None, None]
+        return table_features(like.new_full((), n_samples), n_variables), like.new_full((), n_samples**0.5)
+    rows_b11 = torch.as_tensor(rows, dtype=like.dtype, device=like.device)[:, None, None]
+    return table_features(rows_b11, n_variables), rows_b11[..., None].sqrt()
 
 
 def class_layer(width: int) -> Linear:
@@ -275,9 +278,7 @@ class LogHead(nn.Module):
         self.size = Linear(2, config.pair_channels, bias=False)
         self.classes = class_layer(config.pair_channels)
 
-    def forward(
-        self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor, rows: Sequence[float] | None
-    ) -> Tensor:
+    def forward(self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor, rows: Rows | None) -> Tensor:
         z_bcdd = spd.logm(s_bcdd) if self.matrix_log else s_bcdd
         size = self.size(count_evidence(rows, h_bmdc, z_bcdd)[0])
         return self.classes((self.read(z_bcdd.movedim(1, -1)) + size).relu())
@@ -301,9 +302,7 @@ class PairHead(nn.Module):
         )
         self.classes = class_layer(config.pair_channels)
 
-    def forward(
-        self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor, rows: Sequence[float] | None
-    ) -> Tensor:
+    def forward(self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor, rows: Rows | None) -> Tensor:
         cross_bcdd = self.cross(h_bmdc)
         raw_rbcdd = spd.resolvents(raw_bcdd, RAW_POLES)
         log_rbcdd = spd.resolvents(s_bcdd, spd.log_poles().poles) if self.matrix_log else s_bcdd[None]

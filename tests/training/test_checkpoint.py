@@ -25,7 +25,7 @@ def make_stepper(config, steps):
     rng = torch.Generator().manual_seed(5)
     for _ in range(steps):
         classes = torch.randint(0, 3, (2, 4, 4), generator=rng).triu(1)
-        stepper.step(Batch(torch.randn(2, 9, 4, generator=rng), classes + classes.mT), 1e-3)
+        stepper.step(Batch(torch.randn(2, 9, 4, generator=rng), classes + classes.mT, torch.full((2,), 9.0)), 1e-3)
     return stepper
 
 
@@ -51,7 +51,8 @@ def test_a_run_comes_back_bit_by_bit(tiny_training, tmp_path, steps):
     if steps:
         assert not equal(fresh.average, fresh.parameters)
     again = torch.Generator().manual_seed(9)
-    batch = Batch(torch.randn(2, 9, 4, generator=again), torch.zeros(2, 4, 4, dtype=torch.long))
+    x_bmd, classes_bdd = torch.randn(2, 9, 4, generator=again), torch.zeros(2, 4, 4, dtype=torch.long)
+    batch = Batch(x_bmd, classes_bdd, torch.full((2,), 9.0))
     for one in (stepper, fresh):
         one.step(batch, 1e-3)
     assert equal(everything(fresh), everything(stepper))

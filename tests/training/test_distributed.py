@@ -77,7 +77,7 @@ def problem(tiny_net, tiny_training):
     rng = torch.Generator().manual_seed(0)
     classes = torch.randint(0, 3, (6, 4, 4), generator=rng).triu(1)
     x = torch.randn(6, 9, 4, generator=rng, dtype=torch.float64)
-    return tiny_training(), tiny_net(rng), Batch(x, classes + classes.mT)
+    return tiny_training(), tiny_net(rng), Batch(x, classes + classes.mT, torch.full((6,), 9.0))
 
 
 @pytest.fixture(scope="module")

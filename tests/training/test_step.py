@@ -15,7 +15,7 @@ def batches(rng, n, b=3, m=9, d=4):
     found = []
     for _ in range(n):
         classes = torch.randint(0, 3, (b, d, d), generator=rng).triu(1)
-        found.append(Batch(torch.randn(b, m, d, generator=rng), classes + classes.mT))
+        found.append(Batch(torch.randn(b, m, d, generator=rng), classes + classes.mT, torch.full((b,), float(m))))
     return found
 
 
@@ -42,7 +42,7 @@ def test_steps_equal_plain_pytorch(rng, network):
     plain = torch.optim.AdamW(groups, betas=(0.9, 0.98), foreach=False, fused=False)
     average = [p.detach().clone() for p in twin.parameters()]
     for batch, rate in zip(batches(rng, 3), (1e-3, 3e-3, 2e-3), strict=True):
-        batch = Batch(batch.x_bmd.double(), batch.classes_bdd)
+        batch = batch._replace(x_bmd=batch.x_bmd.double())
         stepper.step(batch, rate)
         loss = edge_loss(twin(batch.x_bmd), batch.classes_bdd).total()
         gradients = torch.autograd.grad(loss * (4 / 20) ** 0.5, list(twin.parameters()))

@@ -1,10 +1,12 @@
 """The stream: what batch k holds depends on the seed, the rank and k, and on nothing else."""
 
+import dataclasses
 import itertools
 
 import pytest
 import torch
 
+from graphbam.dependence import count_rows_each
 from graphbam.errors import ConfigError
 from graphbam.training.config import TrainConfig
 from graphbam.training.stream import Stream, allowed_shapes, mix_seed, shape_grid
@@ -18,7 +20,7 @@ def take(n, config, **options):
 
 def same(batches, others):
     return len(batches) == len(others) and all(
-        torch.equal(a.x_bmd, b.x_bmd) and torch.equal(a.classes_bdd, b.classes_bdd)
+        all(torch.equal(part, other) for part, other in zip(a, b, strict=True))
         for a, b in zip(batches, others, strict=True)
     )
 
@@ -45,6 +47,17 @@ def test_labels_belong_to_their_tables(tiny_training):
             seen[label] += r[batch.classes_bdd[:, 0, 1] == label].tolist()
     assert max(seen[0]) < 0.35
     assert sorted(seen[1])[len(seen[1]) // 20] > 0.5
+
+
+def test_training_says_what_rows_are_worth_as_inference_does(tiny_training):
+    sizes = {"variables": (4,), "samples": (200,), "cells_per_step": 8_000}
+    plain = tiny_training(**sizes)
+    slow = dataclasses.replace(plain, simulation=dataclasses.replace(plain.simulation, autocorrelated=1.0))
+    assert plain.simulation.autocorrelated == 0
+    assert all((batch.rows_b == 200).all() for batch in take(2, plain))
+    for batch in take(2, slow):
+        assert batch.rows_b.tolist() == pytest.approx(count_rows_each(batch.x_bmd.numpy()))
+        assert batch.rows_b.min() < 150
 
 
 def test_the_same_seed_gives_the_same_stream(tiny_training):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from graphbam.dependence import count_rows, measure_redundancy
 from graphbam.errors import ConfigError, TableError
 from graphbam.network import EdgeNet, EdgeNetConfig
 from graphbam.simulation import simulate
@@ -30,7 +31,7 @@ def pairs():
 def mean_loss(network, pairs):
     with torch.no_grad():
         batches = [as_batch(*pair) for pair in pairs]
-        return np.mean([edge_loss(network(x), classes).total().item() for x, classes in batches])
+        return np.mean([edge_loss(network(x, rows), classes).total().item() for x, classes, rows in batches])
 
 
 def test_tuning_lowers_the_loss_on_the_tables_and_leaves_the_start_alone(loaded, pairs):
@@ -44,6 +45,15 @@ def test_tuning_lowers_the_loss_on_the_tables_and_leaves_the_start_alone(loaded,
 def test_the_same_seed_gives_the_same_weights(loaded, pairs):
     first, second = (fine_tune(loaded, pairs, steps=6, replay=0.5, seed=3, device="cpu") for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first.network.parameters(), second.network.parameters(), strict=True))
+
+
+def test_resampled_rows_are_counted_for_what_they_are_worth(pairs):
+    walk_md = np.random.default_rng(0).normal(size=(200, 5)).cumsum(axis=0)
+    whole = as_batch(walk_md, pairs[0][1])
+    assert whole.rows_b.item() == count_rows(200, 200, measure_redundancy(walk_md)) < 50
+    batch = next(own_batches(torch.Generator().manual_seed(0), [(walk_md, pairs[0][1])]))
+    assert batch.shape == (1, 180, 5)
+    assert batch.rows_b.item() == pytest.approx(count_rows(180, 200, measure_redundancy(walk_md)))
 
 
 def test_a_generator_is_taken_as_it_comes_and_may_not_run_out(loaded, pairs):

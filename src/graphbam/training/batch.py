@@ -17,10 +17,11 @@ class Shape(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Tables with their labels: 0 none, 1 skeleton, 2 moral."""
+    """Tables with their labels (0 none, 1 skeleton, 2 moral) and the independent rows each is worth."""
 
     x_bmd: Tensor
     classes_bdd: Tensor
+    rows_b: Tensor
 
     @property
     def shape(self) -> Shape:
@@ -29,7 +30,7 @@ class Batch(NamedTuple):
 
     def ready(self) -> Batch:
         """Labels travel as bytes; losses want integers."""
-        return Batch(self.x_bmd, self.classes_bdd.long())
+        return Batch(self.x_bmd, self.classes_bdd.long(), self.rows_b)
 
 
 class ColliderBatch(NamedTuple):

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from graphbam.dependence import count_rows_each
 from graphbam.estimator import ask_colliders, list_questions
 from graphbam.evidence import TERMS, describe_claims
 from graphbam.simulation.config import SimulationConfig
@@ -69,12 +70,13 @@ def simulated_logits(
     logits, classes, weights = [], [], []
     for n_variables, n_samples in SHAPES:
         tables = sample_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
-        rows, columns = torch.tril_indices(n_variables, n_variables, -1).unbind(0)
+        i, j = torch.tril_indices(n_variables, n_variables, -1).unbind(0)
         chunks = torch.arange(n_tables).chunk(max(1, n_tables // 8))
         for x_bmd, classes_bdd in ((tables.x_bmd[chunk], tables.classes_bdd[chunk]) for chunk in chunks):
-            logits.append(loaded.network(x_bmd).cpu()[:, rows, columns].flatten(0, 1))
-            classes.append(classes_bdd[:, rows, columns].flatten())
-            weights.append(torch.full_like(classes[-1], 1 / len(rows), dtype=torch.float64))
+            logits_bdd3 = loaded.network(x_bmd, count_rows_each(x_bmd.numpy()))
+            logits.append(logits_bdd3.cpu()[:, i, j].flatten(0, 1))
+            classes.append(classes_bdd[:, i, j].flatten())
+            weights.append(torch.full_like(classes[-1], 1 / len(i), dtype=torch.float64))
     return torch.cat(logits), torch.cat(classes), torch.cat(weights)
 
 
@@ -163,7 +165,8 @@ def simulated_claims(
     features, truths = [], []
     for n_variables, n_samples in CLAIM_SHAPES:
         tables = sample_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
-        for x_md, dag_dd, p_dd3 in zip(tables.x_bmd, tables.dag_bdd, edges.probabilities(tables.x_bmd), strict=True):
+        p_bdd3 = edges.probabilities(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()))
+        for x_md, dag_dd, p_dd3 in zip(tables.x_bmd, tables.dag_bdd, p_bdd3, strict=True):
             claims = ask_colliders(plain, x_md[None], list_questions(p_dd3.numpy()), p_dd3.numpy())
             a, b, c = (torch.from_numpy(claims[place].copy()) for place in ("a", "b", "c"))
             arrow_dd = dag_dd.cpu() > 0

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from graphbam.avici import AviciNet, AviciNetConfig
 from graphbam.collider import ColliderNet, ColliderNetConfig
+from graphbam.dependence import count_rows_each
 from graphbam.network import EdgeNet, EdgeNetConfig
 from graphbam.simulation.sem import Tables, sample_tables
 from graphbam.structures import CANDIDATE, NEIGHBOUR, PARENT
@@ -67,18 +68,21 @@ class EdgeTask:
     def burst(self, rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> AnyBatch:
         """Simulated tables with the classes of their pairs, as bytes."""
         tables = _tables(rng, config, shape, device)
-        return Batch(tables.x_bmd, tables.classes_bdd.to(torch.uint8))
+        rows_b = torch.full((len(tables.x_bmd),), float(shape.n_samples))
+        if config.simulation.autocorrelated:  # told as users' tables are, so that what is told means the same
+            rows_b = torch.tensor(count_rows_each(tables.x_bmd.cpu().numpy()))
+        return Batch(tables.x_bmd, tables.classes_bdd.to(torch.uint8), rows_b.to(device))
 
     def objective(self, forward: Forward, batch: Any) -> Objective:
         """Mean over pairs, weighed by the size of the tables."""
         assert isinstance(batch, Batch)
-        loss = edge_loss(forward(batch.x_bmd), batch.classes_bdd)
+        loss = edge_loss(forward(batch.x_bmd, batch.rows_b), batch.classes_bdd)
         total = loss.total()
         return Objective(total * _weight(batch.shape), (total, *loss))
 
     def example(self, device: torch.device) -> tuple[Tensor, ...]:
-        """A few tables."""
-        return (_ramp(7, 401, 83, device=device),)
+        """A few tables, and their rows."""
+        return _ramp(7, 401, 83, device=device), torch.full((7,), 401.0, device=device)
 
 
 class ColliderTask:

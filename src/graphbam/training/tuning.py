@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from graphbam.dependence import count_rows, count_rows_each
 from graphbam.device import choose_device
 from graphbam.errors import ConfigError, TableError
 from graphbam.graph import Graph, edge_classes
@@ -114,7 +114,7 @@ def as_batch(table: Any, graph: Any, index: int = 0) -> Batch:
     if not np.isfinite(x_md).all():
         raise TableError(f"pair {index}: the table holds missing or infinite values; fill or drop them first")
     x_bmd = standardise_columns(torch.tensor(x_md)[None]).float()
-    return Batch(x_bmd, torch.tensor(edge_classes(adjacency)).long()[None])
+    return Batch(x_bmd, torch.tensor(edge_classes(adjacency)).long()[None], torch.tensor(count_rows_each(x_md[None])))
 
 
 def read_pairs(folder: Path) -> list[Pair]:
@@ -133,13 +133,16 @@ def _resampled(rng: torch.Generator, singles: list[Batch]) -> Iterator[Batch]:
     while pools:
         pool = pools[int(torch.multinomial(weights, 1, generator=rng))]
         picks = torch.randperm(len(pool), generator=rng)[:MOST_TABLES].tolist()
-        keep = max(2, int(0.9 * pool[0].x_bmd.shape[1]))
-        x_bmd = torch.cat([_some_rows(rng, pool[i].x_bmd, keep) for i in picks])
-        yield Batch(x_bmd, torch.cat([pool[i].classes_bdd for i in picks]))
+        some = [_draw_rows(rng, pool[i]) for i in picks]
+        yield Batch(*(torch.cat(parts) for parts in zip(*some, strict=True)))
 
 
-def _some_rows(rng: torch.Generator, x_bmd: Tensor, keep: int) -> Tensor:
-    return x_bmd[:, torch.randperm(x_bmd.shape[1], generator=rng)[:keep]]
+def _draw_rows(rng: torch.Generator, single: Batch) -> Batch:
+    n_rows, worth = single.x_bmd.shape[1], float(single.rows_b)
+    keep = max(2, int(0.9 * n_rows))
+    x_bmd = single.x_bmd[:, torch.randperm(n_rows, generator=rng)[:keep]]
+    rows = count_rows(keep, n_rows, redundancy=n_rows / worth - 1)
+    return Batch(x_bmd, single.classes_bdd, torch.tensor([rows]))
 
 
 def _replay(loaded: LoadedWeights, seed: int, device: torch.device) -> Iterator[Batch]:
