@@ -17,24 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from graphbam.graph import consistent_extension
 from graphbam.meek import close_under_meek
 
-__all__ = ["sample_dags", "to_dag"]
+__all__ = ["sample_dags"]
 
 FEW_MEMBERS = 200
 """Parts of a class with at most so many DAGs are listed, so that `sample_dags` draws from them uniformly."""
-
-
-def to_dag(cpdag: ArrayLike) -> NDArray[np.int8]:
-    """Direct the undirected edges, without a cycle or a new v-structure: one DAG out of the class.
-
-    The same as `graphbam.graph.consistent_extension`; always the same DAG. For others see `sample_dags`.
-
-    Examples
-    --------
-    >>> to_dag([[0, 1], [1, 0]])
-    array([[0, 0],
-           [1, 0]], dtype=int8)
-    """
-    return consistent_extension(cpdag)
 
 
 def sample_dags(cpdag: ArrayLike, n: int, rng: np.random.Generator) -> NDArray[np.int8]:
