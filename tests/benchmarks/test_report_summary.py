@@ -95,11 +95,25 @@ def test_methods_without_enough_rows_are_not_ranked(read):
         shd=[1, 2, 3, 4, 5, 6, 0, NAN, NAN],
     )
     ranking = rank_methods(rows, "skeleton_ap")
-    reason = "has rows in 1 of 3 cells"
+    reason = "has rows for 1 of 3 tables"
     assert ranking.left_out == {"rare": reason, "never": "no result", "glasso": reason}
     assert ranking.table["mean_rank"].to_dict() == {"graphbam": 1.0, "pc": 2.0}
     assert ranking.n_cells == 3
     assert rank_methods(rows, "shd").left_out["glasso"] == "gives no directions"
+
+
+def test_one_table_a_cell_among_many_is_not_enough(read):
+    """Its cells are all there, but ranks would then be those of three tables, not of nine."""
+    cases = [case for case in ("a-d5-m9", "b-d5-m9", "c-d5-m9") for _ in range(3)]
+    rows = read(
+        case=cases * 2 + cases[::3],
+        trial=[0, 1, 2] * 6 + [0] * 3,
+        method=["graphbam"] * 9 + ["pc"] * 9 + ["slow"] * 3,
+        skeleton_ap=[0.9] * 9 + [0.5] * 9 + [1.0] * 3,
+    )
+    ranking = rank_methods(rows, "skeleton_ap")
+    assert ranking.left_out == {"slow": "has rows for 3 of 9 tables"}
+    assert ranking.n_tables == 9
 
 
 def test_without_any_score_nothing_is_ranked(read):

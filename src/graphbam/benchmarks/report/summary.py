@@ -19,7 +19,7 @@ import pandas as pd
 from graphbam.benchmarks.report.rows import METRICS, Metric, choose_ours, is_ours
 
 LEAST_SHARE = 0.5
-"""A method must have rows in this share of a group's cells to be ranked there."""
+"""A method must have rows for this share of a group's tables to be ranked there: the others would be judged on few."""
 
 _TIE = 1e-9
 
@@ -71,14 +71,13 @@ def rank_methods(rows: pd.DataFrame, metric: str) -> Ranking:
 
 def _compare(rows: pd.DataFrame, metric: Metric) -> tuple[pd.DataFrame, dict[str, str]]:
     """Scores, one row a (cell, table) that all compared methods share, one column a method; and who is not compared."""
-    n_cells = rows["cell"].nunique()
+    n_tables = rows.groupby(["cell", "table"]).ngroups
     left_out, compared = {}, []
     for method, own in rows.groupby("method", sort=True):
-        n_own = own["cell"].nunique()
         if own[metric.name].isna().all():
             left_out[str(method)] = "gives no directions" if _is_undirected(own, metric) else "no result"
-        elif n_own < LEAST_SHARE * n_cells:
-            left_out[str(method)] = f"has rows in {n_own} of {n_cells} cells"
+        elif len(own) < LEAST_SHARE * n_tables:
+            left_out[str(method)] = f"has rows for {len(own)} of {n_tables} tables"
         else:
             compared.append(str(method))
     rows = rows[rows["method"].isin(compared)]
