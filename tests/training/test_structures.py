@@ -13,7 +13,7 @@ from graphbam.errors import ConfigError, WeightsError
 from graphbam.graph import v_structures
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.sem import sample_tables
-from graphbam.structures import ABSENT, CANDIDATE, PARENT, Structures, find_structures
+from graphbam.structures import ABSENT, CANDIDATE, PARENT, Structures, find_structures, gather_columns
 from graphbam.training import TrainConfig
 from graphbam.training.batch import Shape
 from graphbam.training.calibration import fit_child_calibration, simulated_children
@@ -168,6 +168,21 @@ def test_wide_batches_hold_wide_structures_where_there_are_any(rng, tiny_collide
     config = tiny_collider(simulation=SimulationConfig.preset("paper").narrow(degree=4), variables=(12,))
     batch = simulate_structures(rng, config, Shape(8, 12, 7), CPU)
     assert ((batch.roles_bd != ABSENT).sum(-1) > 4).float().mean() > 0.9
+
+
+def test_columns_are_gathered_for_as_many_structures_as_can_be_used(rng, tiny_collider, monkeypatch):
+    """Dense tables have thousands; all of them in memory at once ended a run."""
+    asked = []
+
+    def gather(x_bmd, found):
+        asked.append(len(found.table_s))
+        return gather_columns(x_bmd, found)
+
+    monkeypatch.setattr("graphbam.training.structures.gather_columns", gather)
+    dense = SimulationConfig.preset("paper").narrow(degree=12)
+    config = tiny_collider(simulation=dense, variables=(25,), structures={"columns_a_structure": 20.0})
+    batch = simulate_structures(rng, config, Shape(8, 12, 7), CPU)
+    assert asked == [len(batch.x_bmd)]
 
 
 def test_few_structures_are_repeated_rather_than_missing(rng, tiny_collider):
