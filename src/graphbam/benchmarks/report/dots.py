@@ -24,6 +24,7 @@ from graphbam.benchmarks.report.charts import (
 )
 from graphbam.benchmarks.report.rows import EMPTY, Metric, is_ours
 from graphbam.benchmarks.report.sheets import number
+from graphbam.benchmarks.report.summary import LEAST_SHARE
 from graphbam.figures import INK, PAPER, QUIET, place_labels
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def draw_tradeoff(table: pd.DataFrame, looks: Looks, title: str, note: str) -> F
     Parameters
     ----------
     table : DataFrame
-        Index: method; columns seconds and score.
+        Index: method; columns seconds, score and share of cells answered. Points are hollow where that is below half.
     """
     table = table[table.index != EMPTY].dropna().sort_values("score", ascending=False)
     methods = [str(method) for method in table.index]
@@ -88,9 +89,10 @@ def draw_tradeoff(table: pd.DataFrame, looks: Looks, title: str, note: str) -> F
         axes.grid()
         axes.spines[["left", "bottom"]].set_visible(False)
         colours = [looks[method].colour for method in methods]
+        fills = np.where(table["share"] < LEAST_SHARE, PAPER, colours)
         sizes = np.array([90.0 if is_ours(method) else 38.0 for method in methods])
-        axes.scatter(table["seconds"], table["score"], s=sizes, c=colours, edgecolors=PAPER, linewidths=0.8, zorder=3)
-        _name_points(axes, table.to_numpy(float), methods, looks, np.sqrt(sizes) / 2)
+        axes.scatter(table["seconds"], table["score"], s=sizes, c=fills, edgecolors=colours, linewidths=1.2, zorder=3)
+        _name_points(axes, table[["seconds", "score"]].to_numpy(float), methods, looks, np.sqrt(sizes) / 2)
     return figure
 
 
