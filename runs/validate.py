@@ -119,8 +119,8 @@ def third_party_cases(folder: str) -> Iterator[Case]:
 
 
 def score_network(loaded: LoadedWeights, colliders: LoadedColliders | None, case: Case) -> list[Row]:
-    rows = count_rows_each(case.x_bmd.numpy())  # what users' tables are taken for
-    p_bdd3, classes_bdd = loaded.probabilities(case.x_bmd, rows), case.classes()
+    worth = count_rows_each(case.x_bmd.numpy())  # what users' tables are taken for
+    p_bdd3, classes_bdd = loaded.probabilities(case.x_bmd, worth), case.classes()
     pooled = calibration_error(p_bdd3, classes_bdd)
     rows = []
     for index, (p_dd3, classes_dd) in enumerate(zip(p_bdd3, classes_bdd, strict=True)):
