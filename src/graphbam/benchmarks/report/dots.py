@@ -24,12 +24,14 @@ from graphbam.benchmarks.report.charts import (
 )
 from graphbam.benchmarks.report.rows import EMPTY, Metric, is_ours
 from graphbam.benchmarks.report.sheets import number
-from graphbam.benchmarks.report.summary import LEAST_SHARE
 from graphbam.figures import INK, PAPER, QUIET, place_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+FEW_CELLS = 0.5
+"""A method that answered less than this share of the cells is drawn hollow."""
 
 SHADES = ("#f4f7fa", "#b9d3e6", "#5b9ac4", "#1f5f8f", "#0b2f4d")
 """From 0 to 1 in the map of cells."""
@@ -89,7 +91,7 @@ def draw_tradeoff(table: pd.DataFrame, looks: Looks, title: str, note: str) -> F
         axes.grid()
         axes.spines[["left", "bottom"]].set_visible(False)
         colours = [looks[method].colour for method in methods]
-        fills = np.where(table["share"] < LEAST_SHARE, PAPER, colours)
+        fills = np.where(table["share"] < FEW_CELLS, PAPER, colours)
         sizes = np.array([90.0 if is_ours(method) else 38.0 for method in methods])
         axes.scatter(table["seconds"], table["score"], s=sizes, c=fills, edgecolors=colours, linewidths=1.2, zorder=3)
         _name_points(axes, table[["seconds", "score"]].to_numpy(float), methods, looks, np.sqrt(sizes) / 2)

@@ -18,7 +18,7 @@ import pandas as pd
 
 from graphbam.benchmarks.report.rows import METRICS, Metric, choose_ours, is_ours
 
-LEAST_SHARE = 0.5
+LEAST_SHARE = 0.75
 """A method must have rows for this share of a group's tables to be ranked there: the others would be judged on few."""
 
 _TIE = 1e-9
