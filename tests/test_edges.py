@@ -11,7 +11,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from graphbam.decisions import expected_shd
-from graphbam.edges import Failure, OrientationMissingError, Result, choose_pairs, suspect_children
+from graphbam.edges import Failure, OrientationMissingError, Result, suspect_children
 from graphbam.errors import ConfigError, GraphbamError, GraphError
 from graphbam.graph import is_cpdag
 from graphbam.knowledge import Knowledge
@@ -49,27 +49,6 @@ def test_certain_edges_survive_every_threshold(result):
     assert sure.probabilities[0, 1, 1] == 1.0
     assert sure.skeleton(1.0).undirected_edges() == [("a", "b")]
     assert ("c", "d") not in sure.skeleton(1e-12).undirected_edges()
-
-
-@pytest.mark.parametrize("fdr", [0.05, 0.2, 0.5, 0.9])
-@pytest.mark.parametrize("seed", range(5))
-def test_false_discovery_sets_are_the_largest_allowed(fdr, seed):
-    p = np.random.default_rng(seed).beta(0.5, 0.5, size=40)
-    chosen = choose_pairs(p, fdr=fdr)
-    ranked = np.sort(p)[::-1]
-    allowed = [k for k in range(1, 41) if np.mean(1 - ranked[:k]) <= fdr]  # by the definition
-    assert chosen.sum() == max(allowed, default=0)
-    assert p[chosen].min(initial=1) >= p[~chosen].max(initial=0)
-
-
-def test_equal_probabilities_stand_or_fall_together():
-    p = np.array([0.9, 0.8, 0.8, 0.8])
-    assert choose_pairs(p, fdr=0.15).tolist() == [True, False, False, False]
-    assert choose_pairs(p, fdr=0.18).all()
-
-
-def test_impossible_pairs_are_never_chosen():
-    assert choose_pairs(np.array([1.0, 0.0]), fdr=0.9).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("cut", [{"threshold": 0.0}, {"threshold": 1.1}, {"fdr": 0.0}, {"fdr": 1.0}])

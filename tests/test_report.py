@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
-from graphbam.edges import Result, choose_pairs
+from graphbam.edges import Result
 from graphbam.knowledge import Knowledge
+from graphbam.probabilities import choose_pairs
 from graphbam.report import FDR_LEVELS, MOST_PAIRS, build_model, render, write_report
 from standins import Contrast, PartialCorrelation
 

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graphbam.claims import Beliefs, Forbidden, Indices, Matrix, read_beliefs, read_forbidden, read_probabilities
+from graphbam.claims import Beliefs, Forbidden, Indices, read_beliefs, read_forbidden, read_probabilities
 from graphbam.graph import BoolMatrix
+from graphbam.probabilities import Matrix
 
 __all__ = ["SUPPORT_FROM", "arrow_probabilities", "derive_arrows"]
 

@@ -27,9 +27,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphbam.edges import choose_pairs, tidy_probabilities
 from graphbam.errors import GraphError, KnowledgeError
 from graphbam.graph import MORAL, SKELETON, BoolMatrix
+from graphbam.probabilities import Matrix, choose_pairs, tidy_probabilities
 
 __all__ = [
     "CLAIM",
@@ -41,7 +41,6 @@ __all__ = [
     "read_probabilities",
 ]
 
-Matrix: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
 Forbidden: TypeAlias = ArrayLike | Callable[[int, int], bool]
 
@@ -97,7 +96,7 @@ def read_forbidden(knowledge: Forbidden | None, n_variables: int) -> BoolMatrix:
 
 
 def choose_edges(p_dd: Matrix, threshold: float = 0.5, fdr: float | None = None) -> BoolMatrix:
-    """Choose pairs as `graphbam.edges.choose_pairs` does; return a symmetric matrix."""
+    """Choose pairs as `graphbam.probabilities.choose_pairs` does; return a symmetric matrix."""
     upper = np.triu_indices(len(p_dd), 1)
     chosen = np.zeros(p_dd.shape, dtype=bool)
     chosen[upper] = choose_pairs(p_dd[upper], threshold, fdr)

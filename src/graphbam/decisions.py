@@ -42,16 +42,15 @@ from graphbam.claims import (
     Beliefs,
     Forbidden,
     Indices,
-    Matrix,
     choose_edges,
     read_beliefs,
     read_forbidden,
     read_probabilities,
 )
-from graphbam.edges import choose_pairs
 from graphbam.errors import ConfigError, GraphError
 from graphbam.graph import SKELETON, BoolMatrix, check_adjacency, is_dag
 from graphbam.orientation import Orientation, direct_edges, reachable
+from graphbam.probabilities import Matrix, choose_pairs
 
 __all__ = ["decide", "expected_shd"]
 

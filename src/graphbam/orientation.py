@@ -26,10 +26,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbam.arrows import derive_arrows
-from graphbam.claims import Beliefs, Forbidden, Indices, Matrix, read_claims, read_forbidden
+from graphbam.claims import Beliefs, Forbidden, Indices, read_claims, read_forbidden
 from graphbam.errors import ConfigError, GraphError, KnowledgeError
 from graphbam.graph import BoolMatrix, dag_to_cpdag, skeleton, topological_order
 from graphbam.meek import close_under_meek
+from graphbam.probabilities import Matrix
 
 __all__ = ["Orientation", "direct_edges", "orient", "reachable"]
 

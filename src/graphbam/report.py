@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import graphbam
-from graphbam.edges import Result, choose_cut, choose_pairs, suspect_children
+from graphbam.edges import Result, choose_cut, suspect_children
 from graphbam.graph import MORAL, SKELETON
 from graphbam.layout import lay_out
+from graphbam.probabilities import choose_pairs
 
 Array = NDArray[np.float64]
 

@@ -171,7 +171,7 @@ def test_wide_batches_hold_wide_structures_where_there_are_any(rng, tiny_collide
 
 
 def test_columns_are_gathered_for_as_many_structures_as_can_be_used(rng, tiny_collider, monkeypatch):
-    """Dense tables have thousands; all of them in memory at once ended a run."""
+    """Dense tables have far more, and all of them at once fill the memory."""
     asked = []
 
     def gather(x_bmd, found):

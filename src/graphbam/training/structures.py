@@ -71,7 +71,7 @@ def _collect(
         tables = _tables(rng, config, needed, n_variables, shape.n_samples, device)
         found = _fitting(config, believe(rng, config.structures, tables, weights), shape.n_variables)
         wide_s = found.widths_s > _narrower(config, shape)
-        # dense tables have structures by the million: columns are gathered for as many as can be used
+        # dense tables have far more: columns are gathered for as many as can be used
         found = found.pick(_wide_first(rng, wide_s)[:needed])
         pool.append(
             ColliderBatch(gather_columns(tables.x_bmd, found), found.roles_sw, common_children(tables.dag_bdd, found))

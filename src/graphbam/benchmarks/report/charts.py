@@ -130,8 +130,8 @@ def draw_bars(grid: Grid, looks: Looks, title: str, note: str) -> Figure:
             bottom = height - _HEAD - (down + 1) * line + 0.4
             axes = add_axes(figure, names + across * room, bottom, room - 0.14, line - 0.62)
             _draw_bar_column(axes, grid, column, methods, looks)
-            title = grid.titles[place].replace(" (", "\n(")  # next to each other, long ones would touch
-            axes.set_title(title, fontsize=8.5, weight="bold", loc="left", pad=4)
+            heading = grid.titles[place].replace(" (", "\n(")  # next to each other, long ones would touch
+            axes.set_title(heading, fontsize=8.5, weight="bold", loc="left", pad=4)
             list_methods(axes, methods, looks, has_names=across == 0)
     return figure
 
