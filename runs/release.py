@@ -105,8 +105,9 @@ def calibrate_edges(loaded: LoadedWeights, config: SimulationConfig, n_tables: i
 
 
 def domain_ranges(config: TrainConfig, n_tables: int) -> dict[str, list[float]]:
-    """Ranges from worlds with independent rows: a few training tables have others, but every user wants to be told."""
-    worlds = dataclasses.replace(config.simulation, autocorrelated=0.0)
+    """Ranges from worlds with independent rows and nothing hidden: a few training tables are otherwise, but every user
+    wants to be told."""
+    worlds = dataclasses.replace(config.simulation, autocorrelated=0.0, sluggish=0.0, confounded=0.0)
     rng = torch.Generator().manual_seed(33)
     features = []
     for shape in shape_grid(config):

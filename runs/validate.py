@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from graphbam.answers import ask_colliders, list_questions
 from graphbam.benchmarks.baselines import load_baseline
 from graphbam.benchmarks.baselines.bam import answer_from
 from graphbam.benchmarks.cases import resolve_cases
@@ -29,7 +30,6 @@ from graphbam.benchmarks.scores import score_answer
 from graphbam.benchmarks.tables import Problem, draw_problem
 from graphbam.dependence import count_rows_each
 from graphbam.edges import Result
-from graphbam.estimator import ask_colliders, list_questions
 from graphbam.graph import edge_classes
 from graphbam.metrics import expected_calibration_error
 from graphbam.scaling import standardise_columns

@@ -30,6 +30,10 @@ FORBIDDEN = {
     "weights": MAKING,
     "avici": {"pandas"} | MAKING,
     "labelled": MAKING,
+    "workload": {"pandas", "graphbam.networks"} | MAKING,
+    "networks": {"graphbam.answers", "graphbam.stability", "graphbam.estimator"} | MAKING,
+    "answers": {"graphbam.stability", "graphbam.estimator"} | MAKING,
+    "stability": {"graphbam.answers", "graphbam.estimator"} | MAKING,
     "estimator": MAKING,
     "simulation": {
         "graphbam.network",

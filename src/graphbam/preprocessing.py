@@ -104,6 +104,13 @@ class Prepared:
         """How many independent rows so many rows of this table are worth."""
         return count_rows(n_drawn, len(self.x_md), self.redundancy)
 
+    def put_constants_back(self, values_ee: Matrix, nothing: float | Sequence[float]) -> Matrix:
+        """Symmetric values of all pairs of columns from those of the varying ones; other pairs have `nothing`."""
+        n_variables = len(self.names)
+        values_dd = np.full((n_variables, n_variables, *values_ee.shape[2:]), nothing, dtype=np.float64)
+        values_dd[np.ix_(self.varying, self.varying)] = (values_ee + values_ee.swapaxes(0, 1)) / 2
+        return values_dd
+
 
 def prepare(table: Table, config: PreprocessingConfig | None = None) -> Prepared:
     """Make a table ready for the network.

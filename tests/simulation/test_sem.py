@@ -20,6 +20,9 @@ from graphbam.simulation import (
 from graphbam.simulation.mechanisms import weighted_sum
 from graphbam.simulation.sem import blur, coarsen, discretise, skew
 
+EFFECTS = (
+    "discrete", "skewed", "rounded", "measurement_noise", "autocorrelated", "sluggish", "confounded",
+)  # fmt: skip
 SMALL = {"n_tables": 8, "n_variables": 6, "n_samples": 30}
 
 
@@ -118,9 +121,7 @@ def test_a_linear_world_has_its_analytic_covariance(rng, minus_sum, preset):
     config = SimulationConfig.preset(preset).narrow(
         mechanism=minus_sum, noise="gaussian", degree=3, noise_share=(0.4, 0.4)
     )
-    config = dataclasses.replace(
-        config, discrete=0.0, skewed=0.0, rounded=0.0, measurement_noise=0.0, autocorrelated=0.0
-    )
+    config = dataclasses.replace(config, **dict.fromkeys(EFFECTS, 0.0))
     tables = sample_tables(rng, config, n_tables=4, n_variables=8, n_samples=40_000)
     for x_md, dag_dd in zip(tables.x_bmd.double(), tables.dag_bdd, strict=True):
         empirical = x_md.T @ x_md / len(x_md)
@@ -169,7 +170,7 @@ def pairs_of_two(config, n_tables=150, n_samples=800, seed=0):
 @pytest.mark.parametrize("preset", ["paper", "broad"])
 def test_edges_transmit_and_absent_edges_do_not(name, preset):
     config = SimulationConfig.preset(preset).narrow(mechanism=name, degree=0.5, noise_share=(0.1, 0.3))
-    linked, apart = pairs_of_two(dataclasses.replace(config, autocorrelated=0.0))
+    linked, apart = pairs_of_two(dataclasses.replace(config, autocorrelated=0.0, sluggish=0.0, confounded=0.0))
     assert len(linked) > 40
     assert len(apart) > 40
     assert (linked > 0.15).float().mean() > 0.9
@@ -213,11 +214,12 @@ def test_broad_draws_every_seen_family_and_no_unseen_one(rng):
     seen = {group.mechanism for level in plan.levels for group in level.groups}
     assert seen == set(MECHANISMS) - set(UNSEEN)
     assert set(plan.noises) == set(NOISES)
-    assert all(len(rows) for rows in plan.index.values())
+    assert {name for name, rows in plan.index.items() if not len(rows)} == {"sluggish", "confounded"}
 
 
 def test_rows_come_after_their_parents_and_groups_cover_them(rng):
-    plan = plan_tables(rng, SimulationConfig.broad(), n_tables=50, n_variables=30, n_samples=400)
+    config = dataclasses.replace(SimulationConfig.broad(), sluggish=0.2)
+    plan = plan_tables(rng, config, n_tables=50, n_variables=30, n_samples=400)
     slots = torch.arange(plan.parents_np.shape[1]) < plan.n_parents_n[:, None]
     for level in plan.levels:
         rows = slice(level.start, level.stop)
@@ -226,8 +228,9 @@ def test_rows_come_after_their_parents_and_groups_cover_them(rng):
         assert covered == (list(range(level.start, level.stop)) if level.start else [])
         for group in level.groups:
             assert plan.n_parents_n[group.start : group.stop].max() <= group.n_slots
-        first, last = level.discrete
-        assert all(level.start <= row < level.stop for row in plan.index["discrete"][first:last].tolist())
+        for name, part in (("discrete", level.discrete), ("sluggish", level.sluggish)):
+            in_level = [row for row in plan.index[name].tolist() if level.start <= row < level.stop]
+            assert plan.index[name][part].tolist() == in_level
 
 
 def test_discrete_values_have_two_to_six_levels(rng):
@@ -263,22 +266,63 @@ def test_observation_effects_keep_ranks_or_nearly_so(rng):
     assert ((noisy * x_nm).mean(1) / (noisy.std(1) * x_nm.std(1)) > 0.93).all()
 
 
-@pytest.mark.parametrize("effect", ["discrete", "skewed", "rounded", "measurement_noise", "autocorrelated"])
+@pytest.mark.parametrize("effect", EFFECTS)
 def test_each_real_world_effect_changes_the_data_but_not_the_graph(effect):
     plain = sample_tables(generator(), SimulationConfig.paper(), **SMALL)
     config = dataclasses.replace(SimulationConfig.paper(), **{effect: 1.0})
     changed = sample_tables(generator(), config, **SMALL)
-    assert torch.equal(plain.dag_bdd, changed.dag_bdd)
+    if effect not in ("sluggish", "confounded"):  # these draw only where they occur
+        assert torch.equal(plain.dag_bdd, changed.dag_bdd)
     assert not torch.equal(plain.x_bmd, changed.x_bmd)
     assert changed.x_bmd.isfinite().all()
 
 
-def test_autocorrelated_rows_resemble_their_neighbours():
-    config = dataclasses.replace(SimulationConfig.paper(), autocorrelated=1.0)
+@pytest.mark.parametrize("effect", ["autocorrelated", "sluggish"])
+def test_dependent_rows_resemble_their_neighbours(effect):
+    config = dataclasses.replace(SimulationConfig.paper(), **{effect: 1.0})
+    assert config.dependent_rows
+    assert not SimulationConfig.paper().dependent_rows
     x_bmd = sample_tables(generator(), config, n_tables=20, n_variables=5, n_samples=300).x_bmd
     assert (x_bmd[:, 1:] * x_bmd[:, :-1]).mean() > 0.2
     x_bmd = sample_tables(generator(), SimulationConfig.paper(), n_tables=20, n_variables=5, n_samples=300).x_bmd
     assert (x_bmd[:, 1:] * x_bmd[:, :-1]).mean().abs() < 0.03
+
+
+def test_sluggish_variables_follow_their_parents_with_delay(minus_sum):
+    """The past of the parent says something about the child that the parent's present does not."""
+    config = SimulationConfig.paper().narrow(mechanism=minus_sum, degree=0.9, noise_share=(0.1, 0.1))
+
+    def delayed(config):
+        tables = sample_tables(generator(), config, n_tables=80, n_variables=2, n_samples=400)
+        found = []
+        for x_md, dag_dd in zip(tables.x_bmd.double(), tables.dag_bdd, strict=True):
+            for parent, child in dag_dd.nonzero().tolist():
+                now, before, y = x_md[1:, parent], x_md[:-1, parent], x_md[1:, child]
+                found.append(torch.linalg.lstsq(torch.stack([now, before], 1), y[:, None]).solution[1, 0].item())
+        return found
+
+    assert max(abs(weight) for weight in delayed(config)) < 0.06
+    slow = torch.tensor(delayed(dataclasses.replace(config, sluggish=1.0)))
+    assert (slow < -0.1).float().mean() > 0.4  # the sign of the mechanism; some tables have one slow column or none
+
+
+def test_a_hidden_variable_relates_columns_without_links():
+    config = SimulationConfig.paper().narrow(degree=1e-6)
+    shape = {"n_tables": 20, "n_variables": 8, "n_samples": 2000}
+
+    def strength(config):
+        tables = sample_tables(generator(), config, **shape)
+        assert tables.dag_bdd.sum() == 0
+        corr_bdd = tables.x_bmd.mT @ tables.x_bmd / shape["n_samples"]
+        return corr_bdd, (corr_bdd - torch.eye(8)).abs().amax((1, 2))
+
+    assert strength(config)[1].max() < 0.15
+    corr_bdd, most_b = strength(dataclasses.replace(config, confounded=1.0))
+    assert (most_b > 0.15).float().mean() > 0.8
+    # one factor: products of correlations along two ways around a square of columns agree
+    a, b, c, d = 0, 1, 2, 3
+    gap_b = corr_bdd[:, a, b] * corr_bdd[:, c, d] - corr_bdd[:, a, d] * corr_bdd[:, b, c]
+    assert gap_b.abs().max() < 0.08
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ _SHARES = (
     "rounded",
     "measurement_noise",
     "autocorrelated",
+    "sluggish",
+    "confounded",
 )
 
 
@@ -101,6 +103,11 @@ class SimulationConfig:
     """Share of tables with weak extra noise on the finished columns."""
     autocorrelated: float = 0.0
     """Share of tables whose noise follows an AR(1) process along the rows."""
+    sluggish: float = 0.0
+    """Share of tables with variables that follow their parents and noise slowly, row by row: the AR(1) filter acts on
+    both."""
+    confounded: float = 0.0
+    """Share of tables in which one hidden variable enters the noise of some columns."""
     robust: bool = False
     """Winsorise heavy tails of the finished columns at robust limits before the last z-score."""
 
@@ -124,6 +131,11 @@ class SimulationConfig:
         _check_between("max_density", self.max_density, 1e-3, 1.0)
         if self.max_parents is not None and self.max_parents < 1:
             raise ConfigError(f"max_parents={self.max_parents} leaves no edge; use at least 1, or None for no limit")
+
+    @property
+    def dependent_rows(self) -> bool:
+        """Whether a row of a table may depend on the rows before it."""
+        return max(self.autocorrelated, self.sluggish, self.confounded) > 0
 
     @classmethod
     def preset(cls, name: str) -> SimulationConfig:

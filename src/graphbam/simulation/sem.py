@@ -34,6 +34,10 @@ _MOST_CELLS = {"cpu": 2**17, "cuda": 2**23}
 """Values of all parents that one step handles at most; bounds the memory of mechanisms with many features."""
 
 
+_LATECOMERS = ("sluggish", "confounded")
+"""Treatments for which nothing is drawn where they cannot occur: tables of worlds without them stay what they were."""
+
+
 @dataclass(frozen=True)
 class Tables:
     """A batch of simulated tables with their graphs."""
@@ -64,8 +68,10 @@ class Level:
     start: int
     stop: int
     groups: tuple[Group, ...]
-    discrete: tuple[int, int]
-    """Range of `Plan.index["discrete"]` that lies in this level."""
+    discrete: slice
+    """Part of `Plan.index["discrete"]` that lies in this level."""
+    sluggish: slice
+    """The same of `Plan.index["sluggish"]`."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ class Plan:
     noises: Mapping[str, Tensor]
     """Rows of each noise family."""
     index: Mapping[str, Tensor]
-    """Rows with each special treatment: discrete, skewed, rounded, measured, autocorrelated."""
+    """Rows with each special treatment: discrete, skewed, rounded, measured, autocorrelated, sluggish, confounded."""
 
     def to(self, device: torch.device) -> Plan:
         """The same plan with its tensors on `device`, copied without waiting."""
@@ -172,7 +178,7 @@ def plan_tables(
     row_n[order_n] = torch.arange(len(order_n))
     special = _draw_special(rng, config, n_tables, n_variables, row_n)
     ordered = _Ordered(level_n[order_n], family_n[order_n].tolist(), n_parents_n[order_n].tolist())
-    levels = _split_levels(ordered, list(config.mechanisms), special["discrete"], n_samples, device_type)
+    levels = _split_levels(ordered, list(config.mechanisms), special, n_samples, device_type)
     shuffle_bd = torch.rand(n_tables, n_variables, generator=rng).argsort(1)
     return Plan(
         config=config,
@@ -276,9 +282,14 @@ def _draw_special(
         "rounded": config.rounded,
         "measured": config.measurement_noise,
         "autocorrelated": config.autocorrelated,
+        "sluggish": config.sluggish,
+        "confounded": config.confounded,
     }
     rows = {}
     for name, share in shares.items():
+        if share == 0 and name in _LATECOMERS:
+            rows[name] = row_n[:0]
+            continue
         in_table_b1 = torch.rand(n_tables, 1, generator=rng) < share
         column_share_b1 = 0.2 + 1.2 * torch.rand(n_tables, 1, generator=rng)
         chosen_bd = torch.rand(n_tables, n_variables, generator=rng) < column_share_b1
@@ -295,11 +306,14 @@ class _Ordered(NamedTuple):
 
 
 def _split_levels(
-    rows: _Ordered, names: list[str], discrete: Tensor, n_samples: int, device_type: str
+    rows: _Ordered, names: list[str], special: Mapping[str, Tensor], n_samples: int, device_type: str
 ) -> tuple[Level, ...]:
     """Cut the ordered rows into levels, and levels into groups."""
     bounds = [0, *rows.level_n.bincount().cumsum(0).tolist()]
-    marks = torch.searchsorted(discrete, torch.tensor(bounds)).tolist()
+    discrete, sluggish = (
+        [slice(*ends) for ends in itertools.pairwise(torch.searchsorted(special[name], torch.tensor(bounds)).tolist())]
+        for name in ("discrete", "sluggish")
+    )
     levels = []
     for depth, (start, stop) in enumerate(itertools.pairwise(bounds)):
         groups: list[Group] = []
@@ -308,7 +322,7 @@ def _split_levels(
             last = first + len(list(run))
             groups += _split_group(names[family], first, last, rows.n_parents, n_samples, device_type)
             first = last
-        levels.append(Level(start, stop, tuple(groups), (marks[depth], marks[depth + 1])))
+        levels.append(Level(start, stop, tuple(groups), discrete[depth], sluggish[depth]))
     return tuple(levels)
 
 
@@ -359,7 +373,25 @@ def _draw_noise(rng: torch.Generator, plan: Plan) -> Tensor:
     rows = plan.index["autocorrelated"]
     if len(rows):
         e_nm[rows] = autocorrelate(unit(e_nm[rows]), 0.2 + 0.7 * rand(rng, len(rows)))
+    rows = plan.index["confounded"]
+    if len(rows):
+        e_nm[rows] = _join_hidden(rng, unit(e_nm[rows]), _tables_of_rows(plan)[rows], len(plan.row_bd))
     return e_nm if plan.config.mixing == "literal" else unit(e_nm)
+
+
+def _tables_of_rows(plan: Plan) -> Tensor:
+    table_n = torch.empty_like(plan.n_parents_n)
+    table_n[plan.row_bd] = torch.arange(len(plan.row_bd), device=table_n.device)[:, None]
+    return table_n
+
+
+def _join_hidden(rng: torch.Generator, e_nm: Tensor, table_n: Tensor, n_tables: int) -> Tensor:
+    """Noise that partly, from a fifth to four fifths, is one hidden Gaussian variable a table; half of these drift."""
+    coin_b, phi_b = rand(rng, 2, n_tables)
+    hidden_bm = autocorrelate(randn(rng, n_tables, e_nm.shape[1]), torch.where(coin_b < 0.5, 0.9 * phi_b, 0.0))
+    coin_n1, weight_n1 = rand(rng, 2, len(e_nm), 1)
+    weight_n1 = (0.2 + 0.6 * weight_n1) * (2.0 * (coin_n1 < 0.5) - 1.0)
+    return (1 - weight_n1.square()).sqrt() * e_nm + weight_n1 * hidden_bm[table_n]
 
 
 def _simulate_level(rng: torch.Generator, plan: Plan, level: Level, x_nm: Tensor) -> None:
@@ -372,10 +404,13 @@ def _simulate_level(rng: torch.Generator, plan: Plan, level: Level, x_nm: Tensor
         if group.mechanism in LINKS:
             rows = slice(group.start, group.stop)
             x_nm[rows] = LINKS[group.mechanism](rng, x_nm[rows])
+    slow = plan.index["sluggish"][level.sluggish]
+    if len(slow):
+        x_nm[slow] = autocorrelate(unit(x_nm[slow]), 0.2 + 0.7 * rand(rng, len(slow)))
     x_nm[here] = _finish(plan.config, x_nm[here])
-    rows_d = plan.index["discrete"][slice(*level.discrete)]
-    if len(rows_d):
-        x_nm[rows_d] = unit(discretise(rng, x_nm[rows_d]))
+    cut = plan.index["discrete"][level.discrete]
+    if len(cut):
+        x_nm[cut] = unit(discretise(rng, x_nm[cut]))
 
 
 def _answer(rng: torch.Generator, plan: Plan, group: Group, x_nm: Tensor) -> Tensor:

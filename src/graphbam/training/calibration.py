@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from graphbam.answers import ask_colliders, list_questions
 from graphbam.dependence import count_rows_each
-from graphbam.estimator import ask_colliders, list_questions
 from graphbam.evidence import TERMS, describe_claims
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.sem import sample_tables

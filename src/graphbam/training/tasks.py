@@ -69,7 +69,7 @@ class EdgeTask:
         """Simulated tables with the classes of their pairs, as bytes."""
         tables = _tables(rng, config, shape, device)
         rows_b = torch.full((len(tables.x_bmd),), float(shape.n_samples))
-        if config.simulation.autocorrelated:  # told as users' tables are, so that what is told means the same
+        if config.simulation.dependent_rows:  # told as users' tables are, so that what is told means the same
             rows_b = torch.tensor(count_rows_each(tables.x_bmd.cpu().numpy()))
         return Batch(tables.x_bmd, tables.classes_bdd.to(torch.uint8), rows_b.to(device))
 

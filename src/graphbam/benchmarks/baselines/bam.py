@@ -8,8 +8,9 @@ from typing import ClassVar
 from graphbam.benchmarks.baselines._base import Answer, Baseline, Kind, Matrix
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.edges import Result
-from graphbam.estimator import Colliders, Weights, infer, open_colliders, open_weights
+from graphbam.estimator import infer
 from graphbam.graph import NONE, SKELETON
+from graphbam.networks import Colliders, Weights, open_colliders, open_weights
 from graphbam.weights import list_weights
 
 

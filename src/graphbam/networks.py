@@ -1,0 +1,90 @@
+"""The two networks as inference sees them: what they must be able to do, how they are opened, how edges are asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from torch import Tensor
+
+from graphbam.device import choose_device
+from graphbam.errors import ConfigError
+from graphbam.questions import Question
+from graphbam.table import Matrix
+from graphbam.weights import load_colliders, load_weights
+from graphbam.workload import count_work, explained_memory, threads, threads_for
+
+CELLS_AT_ONCE = 4_000_000
+"""Resamples and batches are cut so that no more table cells than this are held at a time."""
+
+
+def tables_at_once(n_cells: int) -> int:
+    """How many tables of so many cells may be held together."""
+    return max(1, CELLS_AT_ONCE // n_cells)
+
+
+class Weights(Protocol):
+    """What inference needs of weights; `graphbam.weights.LoadedWeights` has it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def header(self) -> dict[str, Any]: ...
+
+    def probabilities(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor: ...
+
+
+class Colliders(Protocol):
+    """What directions need of collider weights; `graphbam.weights.LoadedColliders` has it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def header(self) -> dict[str, Any]: ...
+
+    def answer(
+        self, x_md: Matrix, asked: Sequence[Question], strength_dd: Matrix | None = None
+    ) -> Sequence[Matrix]: ...
+
+
+class Networks(NamedTuple):
+    """Both networks, loaded."""
+
+    edges: Weights
+    colliders: Colliders | None
+
+
+def open_weights(weights: str | os.PathLike[str] | Weights, device: str = "auto") -> Weights:
+    """Load weights onto a device; weights that are loaded already stay where they are."""
+    if not isinstance(weights, (str, os.PathLike)):
+        if not hasattr(weights, "probabilities"):
+            raise ConfigError(f"weights={weights!r} are no weights. Pass a name, a path or loaded weights.")
+        return weights
+    return load_weights(weights, choose_device(device))
+
+
+def open_colliders(colliders: str | os.PathLike[str] | Colliders | None, device: str = "auto") -> Colliders | None:
+    """Load collider weights onto a device; None, and weights that are loaded already, stay as they are."""
+    if colliders is None:
+        return None
+    if not isinstance(colliders, (str, os.PathLike)):
+        if not hasattr(colliders, "answer"):
+            raise ConfigError(f"colliders={colliders!r} are no collider weights. Pass a name, a path, or None.")
+        return colliders
+    return load_colliders(colliders, choose_device(device))
+
+
+def run_network(loaded: Weights, x_bmd: Tensor, rows: Sequence[float]) -> Matrix:
+    """Probabilities of a batch, shape (B, D, D, 3); says what to do when memory runs out.
+
+    `rows` are the independent ones that each table is worth.
+    """
+    n_tables, n_samples, n_variables = x_bmd.shape
+    work = n_tables * count_work(loaded, n_samples, [n_variables])
+    with explained_memory(n_samples, n_variables), threads(threads_for(work)):
+        told = {} if all(n_rows == n_samples for n_rows in rows) else {"rows": rows}
+        return np.asarray(loaded.probabilities(x_bmd, **told).double().cpu().numpy())
