@@ -4,11 +4,13 @@
     python runs/bench_network.py --device cpu
     python runs/bench_network.py --device cuda --agreement edges
     python runs/bench_network.py --device cuda --throughput
+    python runs/bench_network.py --device cuda --layers
 
 On a GPU: forward and backward at (d=55, M=525, 16 tables) and (d=20, M=150, 32 tables), plain, compiled, and compiled
 and replayed as a CUDA graph; peak memory; the logarithm alone. On a CPU: the forward pass at d=100, M=500. With
 `--agreement`: how far the answers of the same weights differ between CPU and GPU, plain and compiled. With
-`--throughput`: tables a second in whole optimiser steps, where shapes are drawn as the paper draws them.
+`--throughput`: tables a second in whole optimiser steps, where shapes are drawn as the paper draws them. With
+`--layers`: forward and backward of every kind of layer on its own, at the large shape.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import time
 from collections.abc import Callable
 
 import torch
+from torch import Tensor, nn
 
 from graphbam import spd
 from graphbam.network import DESIGNS, EdgeNet
@@ -45,6 +48,7 @@ def main() -> None:
     parser.add_argument("--modes", nargs="+", default=["eager", "compiled", "graph"])
     parser.add_argument("--agreement", metavar="WEIGHTS", help="compare answers instead of times")
     parser.add_argument("--throughput", action="store_true", help="over the paper's shapes, instead of times")
+    parser.add_argument("--layers", action="store_true", help="every kind of layer on its own, instead of whole passes")
     parser.add_argument("--json")
     options = parser.parse_args()
     if options.agreement:
@@ -53,6 +57,10 @@ def main() -> None:
     if options.throughput:
         for design in options.designs:
             print_throughput(design, options.device)
+        return
+    if options.layers:
+        for design in options.designs:
+            print_layers(design, options.device)
         return
     rows = on_gpu(options.designs, options.modes) if options.device == "cuda" else on_cpu(options.designs)
     names = list(rows[0])
@@ -183,6 +191,46 @@ def random_batch(shape: Shape, device: str) -> Batch:
     pairs = (shape.n_tables, shape.n_variables, shape.n_variables)
     rows_b = torch.full((shape.n_tables,), float(shape.n_samples), device=device)
     return Batch(x_bmd, torch.zeros(pairs, dtype=torch.uint8, device=device), rows_b).ready()
+
+
+def print_layers(design: str, device: str) -> None:
+    """Milliseconds of forward and backward of the layers of each kind, with what the network gives them as input."""
+    network = EdgeNet(DESIGNS[design]()).to(device)
+    tables, samples, variables = SHAPES["large"]
+    x_bmd = torch.randn(tables, samples, variables, generator=torch.Generator().manual_seed(0)).to(device)
+    met: dict[str, list[tuple[nn.Module, tuple[Tensor, ...]]]] = {}
+
+    def note(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        kind = f"{type(layer).__name__} {getattr(layer, 'axis', '')}".strip()
+        met.setdefault(kind, []).append((layer, tuple(part.detach() for part in inputs)))
+
+    parts = [*network.observation, network.correlation, *network.bilinear, *network.head.compilable()]
+    hooks = [part.register_forward_pre_hook(note) for part in parts]
+    with torch.no_grad():
+        network(x_bmd)
+    for hook in hooks:
+        hook.remove()
+    if device == "cuda":
+        network.compile_blocks()
+    print("| kind | layers | ms each | ms |\n|---|---|---|---|")
+    for kind, layers in met.items():
+        milliseconds = time_layer(*layers[-1], device)
+        print(f"| {kind} | {len(layers)} | {milliseconds:.2f} | {len(layers) * milliseconds:.2f} |", flush=True)
+
+
+def time_layer(layer: nn.Module, inputs: tuple[Tensor, ...], device: str) -> float:
+    inputs = tuple(part.clone().requires_grad_(part.ndim > 1) for part in inputs)
+    grad = torch.ones_like(layer(*inputs))
+
+    def work() -> None:
+        layer(*inputs).backward(grad)
+
+    if device == "cuda":
+        return time_on_gpu(capture(work))
+    work()
+    began = time.perf_counter()
+    work()
+    return (time.perf_counter() - began) * 1e3
 
 
 def synchronised_clock(device: str) -> float:
