@@ -1,5 +1,6 @@
 """Whole runs in toy size: they learn, they can be cut anywhere, and they say what they did."""
 
+import dataclasses
 import errno
 import json
 import os
@@ -254,6 +255,22 @@ def test_starting_weights_of_another_design_are_refused(tiny_training, tiny_net,
     save_weights(tmp_path / "start.safetensors", net, {})
     with pytest.raises(WeightsError, match="another network design"):
         run(tiny_training(), tmp_path / "run", 2, start=str(tmp_path / "start.safetensors"))
+
+
+def test_a_run_may_have_more_pair_blocks_than_its_starting_weights(tiny_training, tiny_net, tmp_path):
+    net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32)
+    save_weights(tmp_path / "start.safetensors", net, {})
+    deeper = dataclasses.replace(net.config, pair_layers=net.config.pair_layers + 2)
+    still, x_bmd = tiny_training(network=deeper, learning_rate=1e-12), torch.randn(3, 20, 5)
+    path = run(still, tmp_path / "still", 1, start=str(tmp_path / "start.safetensors"))
+    torch.testing.assert_close(load_weights(path).network(x_bmd), net(x_bmd), atol=1e-6, rtol=1e-5)
+    path = run(tiny_training(network=deeper), tmp_path / "run", 30, start=str(tmp_path / "start.safetensors"))
+    learnt = load_weights(path).network.head.blocks[-1]
+    assert learnt.residual.scale.abs().min() > 0
+    fresh = new_network(tiny_training(network=deeper), torch.device("cpu")).head.blocks[-1]
+    assert not torch.equal(learnt.out.weight, fresh.out.weight)
+    with pytest.raises(WeightsError, match="3 pair blocks in the weights and 1 in this run"):
+        run(tiny_training(network=net.config), tmp_path / "back", 1, start=str(path))
 
 
 # ── schedule and budget ──────────────────────────────────────────────────────────────────────────────────────────

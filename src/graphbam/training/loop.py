@@ -24,6 +24,7 @@ from graphbam.training.batch import AnyBatch
 from graphbam.training.checkpoint import Progress, average_into, load_checkpoint, save_checkpoint
 from graphbam.training.config import TrainConfig
 from graphbam.training.floor import training_work
+from graphbam.training.growth import grow_weights
 from graphbam.training.schedule import learning_rate
 from graphbam.training.step import Stepper
 from graphbam.training.stream import Stream
@@ -86,7 +87,7 @@ def train(
     resume : bool
         Continue from the checkpoint in `out`; it must belong to the same config.
     start : str, optional
-        Weights (name or path) to begin a fresh run from.
+        Weights (name or path) to begin a fresh run from; the network may have more pair blocks than they have.
     device : str
         `"auto"`, `"cpu"`, `"cuda"` or a CUDA device.
     compile_blocks : bool, optional
@@ -235,9 +236,7 @@ class _Run:
 
     def _start_from(self, start: str) -> None:
         network, header = load_network(start)
-        if network.config != self.config.network:
-            raise WeightsError(f"weights {start!r} have another network design than this run; train with their config")
-        self.network.load_state_dict(network.state_dict())
+        self.network.load_state_dict(grow_weights(network, self.network, start))
         for average, parameter in zip(self.stepper.average, self.stepper.parameters, strict=True):
             average.copy_(parameter.detach())
         self.progress.inherit(header)
