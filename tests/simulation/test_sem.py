@@ -359,9 +359,10 @@ def test_simulate_returns_a_graph_and_its_table():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("effects", [{}, dict.fromkeys(EFFECTS, 1.0)])
 @pytest.mark.parametrize("preset", PRESETS)
-def test_the_device_gets_the_same_graphs_without_waiting(preset):
-    config = SimulationConfig.preset(preset)
+def test_the_device_gets_the_same_graphs_without_waiting(preset, effects):
+    config = dataclasses.replace(SimulationConfig.preset(preset), **effects)
     on_cpu = sample_tables(generator(), config, **SMALL)
     sample_tables(generator(1), config, **SMALL, device="cuda")  # first use may allocate
     torch.cuda.set_sync_debug_mode("error")
