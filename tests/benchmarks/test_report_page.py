@@ -14,6 +14,7 @@ import xml.etree.ElementTree as ElementTree
 import pandas as pd
 import pytest
 import typer
+from matplotlib.colors import to_hex
 from report_rows import METHODS, make_rows, simulate_results
 from typer.testing import CliRunner
 
@@ -208,6 +209,16 @@ def test_published_numbers_are_drawn_as_hollow_diamonds(run, tmp_path):
         lines = [line for axes in panel.draw().axes for line in axes.lines if line.get_marker() == "D"]
         assert any(number in (*line.get_xdata(), *line.get_ydata()) for line in lines)
         assert {line.get_markerfacecolor() for line in lines} == {"#ffffff"}
+
+
+def test_a_bar_of_fewer_trials_is_hollow(run):
+    rows = read_rows([run])
+    n_white = []
+    for some in (rows, rows[(rows["method"] != "pc") | (rows["trial"] == 0)]):
+        panels = {panel.key: panel for panel in plan_panels(some, assign_looks(some["method"]))}
+        bars = [bar for axes in panels["skeleton-ap-d50-m200"].draw().axes for bar in axes.patches]
+        n_white.append(sum(to_hex(bar.get_facecolor()) == "#ffffff" for bar in bars))
+    assert n_white[1] > n_white[0]
 
 
 def test_ours_has_the_accent_and_no_two_methods_look_alike():

@@ -156,13 +156,15 @@ def _draw_bar_column(axes: Axes, grid: Grid, column: Any, methods: list[str], lo
 def _draw_bar(axes: Axes, grid: Grid, method: str, column: Any, place: int, colour: str) -> None:
     """A bar with its whisker, or a dot where the axis does not begin at 0.
 
-    Ours says its number, a bar that is cut says where it would end, one of fewer trials says how many they are.
+    Ours says its number, a bar that is cut says where it would end, one of fewer trials is hollow and says how many.
     """
     mean, sd, n = grid.get(method, column)
     low, limit = axes.get_xlim()
     is_bold, is_cut, is_bar = is_ours(method), not low <= mean <= limit, low == 0
     if is_bar:
-        axes.barh(place, min(mean, limit), height=0.72, color=colour, alpha=1 if is_bold else 0.72, zorder=2)
+        hollow = {} if grid.is_complete(method, column) else {"facecolor": PAPER, "edgecolor": colour}
+        look: dict[str, Any] = {"alpha": 1 if is_bold else 0.72, "zorder": 2} | (hollow or {"color": colour})
+        axes.barh(place, min(mean, limit), height=0.72, **look)
     elif not is_cut:
         axes.plot(mean, place, "o", ms=6 if is_bold else 4.5, color=colour, zorder=4)
     if not math.isnan(sd) and not is_cut:
