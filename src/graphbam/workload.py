@@ -97,6 +97,7 @@ def threads_for(work: float) -> int:
 
 @contextlib.contextmanager
 def explained_memory(n_samples: int, n_variables: int) -> Iterator[None]:
+    """Say what to do where a table of this size does not fit into memory."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:

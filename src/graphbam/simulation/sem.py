@@ -34,10 +34,6 @@ _MOST_CELLS = {"cpu": 2**17, "cuda": 2**23}
 """Values of all parents that one step handles at most; bounds the memory of mechanisms with many features."""
 
 
-_LATECOMERS = ("sluggish", "confounded")
-"""Treatments for which nothing is drawn where they cannot occur: tables of worlds without them stay what they were."""
-
-
 @dataclass(frozen=True)
 class Tables:
     """A batch of simulated tables with their graphs."""
@@ -282,19 +278,26 @@ def _draw_special(
         "rounded": config.rounded,
         "measured": config.measurement_noise,
         "autocorrelated": config.autocorrelated,
-        "sluggish": config.sluggish,
-        "confounded": config.confounded,
     }
-    rows = {}
-    for name, share in shares.items():
-        if share == 0 and name in _LATECOMERS:
-            rows[name] = row_n[:0]
-            continue
-        in_table_b1 = torch.rand(n_tables, 1, generator=rng) < share
-        column_share_b1 = 0.2 + 1.2 * torch.rand(n_tables, 1, generator=rng)
-        chosen_bd = torch.rand(n_tables, n_variables, generator=rng) < column_share_b1
-        rows[name] = row_n[(in_table_b1 & chosen_bd).flatten()].sort().values
+    rows = {name: _draw_rows(rng, share, n_tables, n_variables, row_n) for name, share in shares.items()}
+    aside = _fork(rng)  # for later additions: tables without them stay what they were
+    for name, share in (("sluggish", config.sluggish), ("confounded", config.confounded)):
+        rows[name] = _draw_rows(aside, share, n_tables, n_variables, row_n)
     return rows
+
+
+def _draw_rows(rng: torch.Generator, share: float, n_tables: int, n_variables: int, row_n: Tensor) -> Tensor:
+    in_table_b1 = torch.rand(n_tables, 1, generator=rng) < share
+    column_share_b1 = 0.2 + 1.2 * torch.rand(n_tables, 1, generator=rng)
+    chosen_bd = torch.rand(n_tables, n_variables, generator=rng) < column_share_b1
+    return row_n[(in_table_b1 & chosen_bd).flatten()].sort().values
+
+
+def _fork(rng: torch.Generator) -> torch.Generator:
+    """Another generator, decided by the state of this one, which stays as it is."""
+    copy = torch.Generator()
+    copy.set_state(rng.get_state())
+    return torch.Generator().manual_seed(int(torch.randint(2**62, (), generator=copy)))
 
 
 class _Ordered(NamedTuple):

@@ -162,9 +162,9 @@ def _draw_bar(axes: Axes, grid: Grid, method: str, column: Any, place: int, colo
     low, limit = axes.get_xlim()
     is_bold, is_cut, is_bar = is_ours(method), not low <= mean <= limit, low == 0
     if is_bar:
-        hollow = {} if grid.is_complete(method, column) else {"facecolor": PAPER, "edgecolor": colour}
-        look: dict[str, Any] = {"alpha": 1 if is_bold else 0.72, "zorder": 2} | (hollow or {"color": colour})
-        axes.barh(place, min(mean, limit), height=0.72, **look)
+        fill, line = (colour, 0) if grid.is_complete(method, column) else (PAPER, 1)
+        look: dict[str, Any] = {"alpha": 1 if is_bold else 0.72, "zorder": 2}
+        axes.barh(place, min(mean, limit), height=0.72, facecolor=fill, edgecolor=colour, linewidth=line, **look)
     elif not is_cut:
         axes.plot(mean, place, "o", ms=6 if is_bold else 4.5, color=colour, zorder=4)
     if not math.isnan(sd) and not is_cut:
