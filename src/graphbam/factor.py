@@ -17,7 +17,7 @@ def invert_factor(s_ptr, out_ptr, d, s_matrix, s_row, out_matrix, out_row, floor
     i, j = index[:, None], index[None, :]
     inside = (i < d) & (j < d)
     s = tl.load(s_ptr + matrix * s_matrix + i * s_row + j, mask=inside, other=0.0)
-    k = tl.where(i == j, 1.0, 0.0)
+    k = tl.where(i == j, 1.0, 0.0).to(s.dtype)
     for n in range(d):
         pivot_row = tl.sum(tl.where(i == n, s, 0.0), axis=0)
         pivot = tl.sum(tl.where(index == n, pivot_row, 0.0), axis=0)

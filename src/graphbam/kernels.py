@@ -33,6 +33,14 @@ def shifted_inverses(s: Tensor, poles: Sequence[float]) -> Tensor:
     return out
 
 
+def whitener(s: Tensor, floor: float) -> Tensor:
+    """`inverse_factor` on any hardware; without the kernel it is differentiable, and `floor` is not needed."""
+    if s.is_cuda and not s.requires_grad and _factor_kernel() is not None:
+        return inverse_factor(s, floor)
+    eye = torch.eye(s.shape[-1], dtype=s.dtype, device=s.device).expand_as(s)
+    return torch.linalg.solve_triangular(torch.linalg.cholesky_ex(s).L, eye, upper=False)
+
+
 def inverse_factor(s: Tensor, floor: float) -> Tensor:
     """Lower triangular K with K S Kᵀ = I, for positive definite matrices (..., D, D), so that S⁻¹ = Kᵀ K.
 

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graphbam import spd
+from graphbam import correlations, spd
 from graphbam.errors import ConfigError
 from graphbam.layers import (
     AxialAttention,
@@ -88,7 +88,9 @@ class EdgeNetConfig:
     """Whether the logarithm leads out of the SPD cone (the ablation leaves it out)."""
     table_correlations: bool = True
     """Whether the head also sees the plain correlations of the table and their inverses, in full precision."""
-    pair_layers: int = 5
+    sharp_correlations: bool = True
+    """Whether the head also sees what `graphbam.correlations` reads in double precision."""
+    pair_layers: int = 8
     """Blocks that reason over triples of variables; 0 is the paper's head."""
     pair_channels: int = 64
     """Width of the head."""
@@ -131,7 +133,8 @@ class EdgeNetConfig:
             "pair_layers": 0,
             "log_ridge": 1e-3,
         }
-        plain = {"dense_hidden": 0, "attention_output": False, "embedding_bias": False, "table_correlations": False}
+        plain = {"dense_hidden": 0, "attention_output": False, "embedding_bias": False}
+        plain |= {"table_correlations": False, "sharp_correlations": False}
         return cls(**(sizes | spd_part | plain | changes))
 
     @classmethod
@@ -146,7 +149,7 @@ class EdgeNetConfig:
         unknown = sorted(set(values) - {field.name for field in dataclasses.fields(cls)})
         if unknown:
             raise ConfigError(f"network config has unknown fields {', '.join(unknown)}; use a newer graphbam")
-        return cls(**({"table_correlations": False} | values))
+        return cls(**({"table_correlations": False, "sharp_correlations": False} | values))
 
 
 DESIGNS: dict[str, Callable[..., EdgeNetConfig]] = {
@@ -294,9 +297,12 @@ class PairHead(nn.Module):
     def __init__(self, config: EdgeNetConfig):
         super().__init__()
         self.matrix_log, self.table_correlations = config.matrix_log, config.table_correlations
+        self.sharp_correlations = config.sharp_correlations
         c, n_table = config.spd_channels, 1 + len(TABLE_POLES) if config.table_correlations else 0
+        n_sharp = 2 * correlations.N_SIZES + 2 if config.sharp_correlations else 0
         self.cross = CrossCovariance(config.channels, c)
-        self.features = PairFeatures(c, config.pair_channels, matrix_log=config.matrix_log, n_table=n_table)
+        n_more = 2 * n_table + n_sharp
+        self.features = PairFeatures(c, config.pair_channels, matrix_log=config.matrix_log, n_more=n_more)
         self.blocks = nn.ModuleList(
             PairBlock(config.pair_channels, config.product_channels) for _ in range(config.pair_layers)
         )
@@ -307,13 +313,25 @@ class PairHead(nn.Module):
         raw_rbcdd = spd.resolvents(raw_bcdd, RAW_POLES)
         log_rbcdd = spd.resolvents(s_bcdd, spd.log_poles().poles) if self.matrix_log else s_bcdd[None]
         evidence, sqrt_m = count_evidence(rows, h_bmdc, s_bcdd)
-        table_bfdd = read_correlations(x_bmd) if self.table_correlations else None
-        z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, log_rbcdd, evidence, sqrt_m, table_bfdd)
+        more = self._read_table(x_bmd, sqrt_m)
+        z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, log_rbcdd, evidence, sqrt_m, more)
         z_bddp = z_bddp.to(h_bmdc.dtype)
         rsqrt_d = s_bcdd.new_full((), s_bcdd.shape[-1] ** -0.5)
         for block in self.blocks:
             z_bddp = block(z_bddp, rsqrt_d)
         return self.classes(z_bddp.to(s_bcdd.dtype))
+
+    def _read_table(self, x_bmd: Tensor, sqrt_m: Tensor) -> list[Tensor]:
+        """What is known from the table itself, not from channels: a list of (B, F, D, D)."""
+        more = []
+        if self.table_correlations:
+            table_bfdd = read_correlations(x_bmd)
+            more += [table_bfdd, significance(table_bfdd, sqrt_m)]
+        if self.sharp_correlations:
+            sizes_bfdd, unexplained_bd = correlations.read_sizes(x_bmd)
+            own_bdd = unexplained_bd[:, :, None].expand(*unexplained_bd.shape, unexplained_bd.shape[-1]) / 5
+            more += [sizes_bfdd, significance(sizes_bfdd, sqrt_m), torch.stack([own_bdd, own_bdd.mT], 1)]
+        return more
 
     def compilable(self) -> list[nn.Module]:
         """Blocks worth compiling."""
@@ -326,19 +344,24 @@ def read_correlations(x_bmd: Tensor) -> Tensor:
     return torch.stack([s_bdd, *spd.correlate(spd.resolvents(s_bdd, TABLE_POLES)).unbind(0)], 1)
 
 
+def significance(r: Tensor, sqrt_m: Tensor) -> Tensor:
+    """asinh(√M r): the size of correlations against their standard error, in logarithms where that is large."""
+    return (sqrt_m * r).asinh() / 3
+
+
 class PairFeatures(nn.Module):
     """Concatenate what is known of each pair and mix it to P channels.
 
-    Correlations r come twice: as they are, and as asinh(√M r), the size of r against its standard error.
+    Correlations come twice: as they are, and in their `significance`. `n_more` matrices may come from elsewhere.
     """
 
-    def __init__(self, spd_channels: int, pair_channels: int, *, matrix_log: bool, n_table: int = 0):
+    def __init__(self, spd_channels: int, pair_channels: int, *, matrix_log: bool, n_more: int = 0):
         super().__init__()
         self.matrix_log = matrix_log
         self.rational = spd.log_poles()  # here, not in `forward`: the compiler would trace the fit of the poles
         n_raw = 2 * (2 + len(RAW_POLES))  # correlations, cross correlations, inverses; each twice
         n_log = 1 + len(HEAD_POLES) if matrix_log else 1
-        self.mix = Linear((n_raw + n_log) * spd_channels + 2 * n_table, pair_channels)
+        self.mix = Linear((n_raw + n_log) * spd_channels + n_more, pair_channels)
         self.size = Linear(2, pair_channels, bias=False)
 
     def forward(
@@ -349,16 +372,15 @@ class PairFeatures(nn.Module):
         log_rbcdd: Tensor,
         evidence: Tensor,
         sqrt_m: Tensor,
-        table_bfdd: Tensor | None = None,
+        more: Sequence[Tensor] = (),
     ) -> Tensor:
         plain = [raw_bcdd, cross_bcdd, *spd.correlate(raw_rbcdd).unbind(0)]
-        significance = [(sqrt_m * r).asinh() / 3 for r in plain]
+        sure = [significance(r, sqrt_m) for r in plain]
         last = log_rbcdd[:1].unbind(0)
         if self.matrix_log:
             last = (
                 self.rational.from_resolvents(log_rbcdd) / 3,
                 *(spd.correlate(log_rbcdd[j]) for j in HEAD_POLES),
             )
-        whole = () if table_bfdd is None else (table_bfdd, (sqrt_m * table_bfdd).asinh() / 3)
-        z_bfdd = torch.cat([*plain, *significance, *last, *whole], 1)
+        z_bfdd = torch.cat([*plain, *sure, *last, *more], 1)
         return self.mix(z_bfdd.movedim(1, -1)) + self.size(evidence)

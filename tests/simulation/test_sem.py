@@ -17,11 +17,12 @@ from graphbam.simulation import (
     run_plan,
     sample_tables,
 )
+from graphbam.simulation.dag import depth_levels
 from graphbam.simulation.mechanisms import weighted_sum
 from graphbam.simulation.sem import blur, coarsen, discretise, skew
 
 EFFECTS = (
-    "discrete", "skewed", "rounded", "measurement_noise", "autocorrelated", "sluggish", "confounded",
+    "discrete", "skewed", "rounded", "measurement_noise", "autocorrelated", "sluggish", "confounded", "growing",
 )  # fmt: skip
 SMALL = {"n_tables": 8, "n_variables": 6, "n_samples": 30}
 
@@ -268,9 +269,9 @@ def test_observation_effects_keep_ranks_or_nearly_so(rng):
 
 @pytest.mark.parametrize("effect", EFFECTS)
 def test_each_real_world_effect_changes_the_data_but_not_the_graph(effect):
-    plain = sample_tables(generator(), SimulationConfig.paper(), **SMALL)
-    config = dataclasses.replace(SimulationConfig.paper(), **{effect: 1.0})
-    changed = sample_tables(generator(), config, **SMALL)
+    config = SimulationConfig.paper().narrow(mechanism="linear")
+    plain = sample_tables(generator(), config, **SMALL)
+    changed = sample_tables(generator(), dataclasses.replace(config, **{effect: 1.0}), **SMALL)
     assert torch.equal(plain.dag_bdd, changed.dag_bdd)
     assert not torch.equal(plain.x_bmd, changed.x_bmd)
     assert changed.x_bmd.isfinite().all()
@@ -303,6 +304,49 @@ def test_sluggish_variables_follow_their_parents_with_delay(minus_sum):
     assert max(abs(weight) for weight in delayed(config)) < 0.06
     slow = torch.tensor(delayed(dataclasses.replace(config, sluggish=1.0)))
     assert (slow < -0.1).float().mean() > 0.4  # the sign of the mechanism; some tables have one slow column or none
+
+
+def unexplained_by_depth(config, n_variables=10):
+    """Share of each variable's variance that its parents leave, by the number of arrows before it, medians."""
+    tables = sample_tables(generator(), config, n_tables=60, n_variables=n_variables, n_samples=400)
+    found = {}
+    depth_bd = depth_levels(tables.dag_bdd.bool())
+    for x_md, dag_dd, depth_d in zip(tables.x_bmd.double(), tables.dag_bdd.bool(), depth_bd.tolist(), strict=True):
+        for child, depth in enumerate(depth_d):
+            if depth:
+                z, y = x_md[:, dag_dd[:, child]], x_md[:, child]
+                left = y - z @ torch.linalg.lstsq(z, y[:, None]).solution[:, 0]
+                found.setdefault(depth, []).append((left.square().mean() / y.square().mean()).item())
+    return {depth: torch.tensor(shares).median().item() for depth, shares in found.items() if len(shares) > 20}
+
+
+def test_where_variance_grows_later_variables_have_less_of_their_own():
+    config = SimulationConfig.paper().narrow(mechanism="linear", degree=4)
+    even = unexplained_by_depth(config)
+    grown = unexplained_by_depth(dataclasses.replace(config, growing=1.0))
+    assert min(even) == min(grown) == 1
+    assert even[3] > even[1] / 2
+    assert grown[3] < grown[2] / 3 < grown[1] / 9
+
+
+def test_growing_variance_keeps_the_size_of_the_noise():
+    """x = w·parent + noise with noise of the parent's size: 1 / (1 + w²) is left, w from 0.6·⅔·0.7 to 3.6·3⁄2·1.3."""
+    config = SimulationConfig.paper().narrow(mechanism="linear", degree=0.9, noise="gaussian")
+    config = dataclasses.replace(config, growing=1.0)
+    tables = sample_tables(generator(), config, n_tables=200, n_variables=2, n_samples=2000)
+    left_n = 1 - (tables.x_bmd[..., 0] * tables.x_bmd[..., 1]).mean(1)[tables.dag_bdd.flatten(1).any(1)].square()
+    weight_n = (1 / left_n - 1).sqrt()
+    assert 0.25 < weight_n.min() < 0.5
+    assert 4 < weight_n.max() < 7.5
+
+
+def test_growing_variance_leaves_other_tables_as_they_are():
+    config = dataclasses.replace(SimulationConfig.broad(), growing=0.0)
+    plain = sample_tables(generator(), config, **SMALL)
+    grown = sample_tables(generator(), dataclasses.replace(config, growing=1.0), **SMALL)
+    assert torch.equal(plain.dag_bdd, grown.dag_bdd)
+    same = [torch.equal(*pair) for pair in zip(plain.x_bmd, grown.x_bmd, strict=True)]
+    assert 0 < sum(same) < len(same)  # those without a linear variable
 
 
 def test_a_hidden_variable_relates_columns_without_links():

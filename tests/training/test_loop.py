@@ -15,6 +15,7 @@ from toy_runs import log_of, run
 
 from graphbam import weights
 from graphbam.cli._weights import summarise_training
+from graphbam.correlations import N_SIZES
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.training import Budget, TrainConfig, train
 from graphbam.training.checkpoint import Progress
@@ -270,6 +271,21 @@ def test_a_run_may_have_more_pair_blocks_than_its_starting_weights(tiny_training
     fresh = new_network(tiny_training(network=deeper), torch.device("cpu")).head.blocks[-1]
     assert not torch.equal(learnt.out.weight, fresh.out.weight)
     with pytest.raises(WeightsError, match="3 pair blocks in the weights and 1 in this run"):
+        run(tiny_training(network=net.config), tmp_path / "back", 1, start=str(path))
+
+
+def test_a_run_may_read_sharper_correlations_than_its_starting_weights(tiny_training, tiny_net, tmp_path):
+    net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32, sharp_correlations=False)
+    save_weights(tmp_path / "start.safetensors", net, {})
+    sharper = dataclasses.replace(net.config, sharp_correlations=True)
+    still, x_bmd = tiny_training(network=sharper, learning_rate=1e-12), torch.randn(3, 20, 5)
+    path = run(still, tmp_path / "still", 1, start=str(tmp_path / "start.safetensors"))
+    torch.testing.assert_close(load_weights(path).network(x_bmd), net(x_bmd), atol=1e-6, rtol=1e-5)
+    path = run(tiny_training(network=sharper), tmp_path / "run", 5, start=str(tmp_path / "start.safetensors"))
+    learnt = load_weights(path).network.head.features.mix.weight[:, net.head.features.mix.weight.shape[1] :]
+    assert learnt.shape[1] == 2 * N_SIZES + 2
+    assert learnt.abs().amin() > 0
+    with pytest.raises(WeightsError, match="another network design"):
         run(tiny_training(network=net.config), tmp_path / "back", 1, start=str(path))
 
 

@@ -38,6 +38,7 @@ _SHARES = (
     "autocorrelated",
     "sluggish",
     "confounded",
+    "growing",
 )
 
 
@@ -108,6 +109,9 @@ class SimulationConfig:
     both."""
     confounded: float = 0.0
     """Share of tables in which one hidden variable enters the noise of some columns."""
+    growing: float = 0.0
+    """Share of tables in which the noise of linear variables keeps its size instead of its share, under `unit` mixing:
+    variance grows from parents to children, and little of the last ones is their own."""
     robust: bool = False
     """Winsorise heavy tails of the finished columns at robust limits before the last z-score."""
 
@@ -292,11 +296,11 @@ PRESETS: dict[str, SimulationConfig] = {
     "literal": SimulationConfig(chebyshev="literal", mixing="literal", clip="hard"),
     "broad": SimulationConfig(
         mechanisms={
-            "chebyshev": 0.20,
-            "linear": 0.14,
+            "chebyshev": 0.18,
+            "linear": 0.18,
             "gp": 0.12,
-            "mixed": 0.12,
-            "mlp": 0.10,
+            "mixed": 0.11,
+            "mlp": 0.09,
             "gp_additive": 0.06,
             "heteroscedastic": 0.06,
             "interactions": 0.06,
@@ -317,15 +321,15 @@ PRESETS: dict[str, SimulationConfig] = {
             "small-world": 0.07,
         },
         degrees={
-            1.0: 0.20,
-            1.5: 0.13,
-            2.0: 0.18,
+            1.0: 0.17,
+            1.5: 0.11,
+            2.0: 0.17,
             3.0: 0.18,
-            4.0: 0.12,
-            5.0: 0.09,
-            6.0: 0.05,
-            7.0: 0.03,
-            8.0: 0.02,
+            4.0: 0.13,
+            5.0: 0.10,
+            6.0: 0.06,
+            7.0: 0.05,
+            8.0: 0.03,
         },
         degree_share=0.9,
         max_density=0.9,
@@ -351,6 +355,7 @@ PRESETS: dict[str, SimulationConfig] = {
         rounded=0.06,
         measurement_noise=0.06,
         autocorrelated=0.08,
+        growing=0.55,
         robust=True,
     ),
 }

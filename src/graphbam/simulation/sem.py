@@ -34,6 +34,10 @@ _MOST_CELLS = {"cpu": 2**17, "cuda": 2**23}
 """Values of all parents that one step handles at most; bounds the memory of mechanisms with many features."""
 
 
+LEAST_SHARE = 0.002
+"""Least ρ where variance grows: four millionths of a variable are its own."""
+
+
 @dataclass(frozen=True)
 class Tables:
     """A batch of simulated tables with their graphs."""
@@ -44,6 +48,17 @@ class Tables:
     """Graphs, int8, shape (B, D, D); entry (i, j) is 1 for i → j."""
     classes_bdd: Tensor
     """Class of each pair, int64: 0 none, 1 skeleton, 2 moral."""
+
+
+class Values(NamedTuple):
+    """What is known of the rows so far: tensors that are filled in place, level by level."""
+
+    x_nm: Tensor
+    """Noise first, then finished values."""
+    share_n: Tensor
+    """ρ of each row, as planned or, where variance grows, as it came out."""
+    size_n: Tensor
+    """Standard deviation before it was brought to 1; 1 where variance does not grow."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +102,8 @@ class Plan:
     n_parents_n: Tensor
     share_n: Tensor
     """ρ of each row."""
+    growth_n: Tensor
+    """Factor on the parents of each row where variance grows, 0 elsewhere."""
     levels: tuple[Level, ...]
     noises: Mapping[str, Tensor]
     """Rows of each noise family."""
@@ -102,6 +119,7 @@ class Plan:
             parents_np=_send(self.parents_np, device),
             n_parents_n=_send(self.n_parents_n, device),
             share_n=_send(self.share_n, device),
+            growth_n=_send(self.growth_n, device),
             noises={name: _send(rows, device) for name, rows in self.noises.items()},
             index={name: _send(rows, device) for name, rows in self.index.items()},
         )
@@ -173,6 +191,7 @@ def plan_tables(
     row_n = torch.empty_like(order_n)
     row_n[order_n] = torch.arange(len(order_n))
     special = _draw_special(rng, config, n_tables, n_variables, row_n)
+    growth_n = _draw_growth(_fork(rng), config, n_tables, n_variables).flatten()
     ordered = _Ordered(level_n[order_n], family_n[order_n].tolist(), n_parents_n[order_n].tolist())
     levels = _split_levels(ordered, list(config.mechanisms), special, n_samples, device_type)
     shuffle_bd = torch.rand(n_tables, n_variables, generator=rng).argsort(1)
@@ -185,6 +204,7 @@ def plan_tables(
         parents_np=_pad_parents(adj_bdd, row_n)[order_n],
         n_parents_n=n_parents_n[order_n],
         share_n=_draw_shares(rng, config, n_tables, n_variables).flatten()[order_n],
+        growth_n=growth_n[order_n],
         levels=levels,
         noises=_draw_noises(rng, config, n_tables, n_variables, row_n),
         index=special,
@@ -258,6 +278,13 @@ def _draw_shares(rng: torch.Generator, config: SimulationConfig, n_tables: int, 
         return share_bd
     place_bd = ((share_bd - low) / (high - low)).clamp(0, 1)
     return (low + (high - low) * place_bd**config.noise_share_lean).clamp(low, high)
+
+
+def _draw_growth(rng: torch.Generator, config: SimulationConfig, n_tables: int, n_variables: int) -> Tensor:
+    """In a share of tables, a factor of 0.6 to 3.6 for the table times one of ⅔ to 3⁄2 for each node; elsewhere 0."""
+    chosen_b1, table_b1 = torch.rand(2, n_tables, 1, generator=rng)
+    node_bd = torch.rand(n_tables, n_variables, generator=rng)
+    return (chosen_b1 < config.growing) * 0.6 * 6**table_b1 * 2.25 ** (node_bd - 0.5)
 
 
 def _draw_noises(
@@ -360,10 +387,10 @@ def run_plan(plan: Plan, device: str | torch.device = "cpu") -> Tables:
     with torch.autocast(device.type, enabled=False):
         plan = plan.to(device)
         rng = torch.Generator(device=device).manual_seed(plan.seed)
-        x_nm = _draw_noise(rng, plan)
+        values = Values(_draw_noise(rng, plan), plan.share_n.clone(), torch.ones_like(plan.share_n))
         for level in plan.levels:
-            _simulate_level(rng, plan, level, x_nm)
-        x_bdm = _observe(rng, plan, x_nm)[plan.row_bd]
+            _simulate_level(rng, plan, level, values)
+        x_bdm = _observe(rng, plan, values.x_nm)[plan.row_bd]
         return Tables(x_bdm.mT.contiguous(), plan.dag_bdd, edge_classes(plan.dag_bdd))
 
 
@@ -397,12 +424,12 @@ def _join_hidden(rng: torch.Generator, e_nm: Tensor, table_n: Tensor, n_tables: 
     return (1 - weight_n1.square()).sqrt() * e_nm + weight_n1 * hidden_bm[table_n]
 
 
-def _simulate_level(rng: torch.Generator, plan: Plan, level: Level, x_nm: Tensor) -> None:
+def _simulate_level(rng: torch.Generator, plan: Plan, level: Level, values: Values) -> None:
     """Replace the noise in the rows of one level by finished values."""
-    here = slice(level.start, level.stop)
+    here, x_nm = slice(level.start, level.stop), values.x_nm
     if level.groups:
-        f_nm = torch.cat([_answer(rng, plan, group, x_nm) for group in level.groups])
-        x_nm[here] = mix(plan.config, x_nm[here], f_nm, plan.share_n[here, None])
+        f_nm = torch.cat([_answer(rng, plan, group, values) for group in level.groups])
+        x_nm[here] = mix(plan.config, x_nm[here], f_nm, values.share_n[here, None])
     for group in level.groups:
         if group.mechanism in LINKS:
             rows = slice(group.start, group.stop)
@@ -416,13 +443,26 @@ def _simulate_level(rng: torch.Generator, plan: Plan, level: Level, x_nm: Tensor
         x_nm[cut] = unit(discretise(rng, x_nm[cut]))
 
 
-def _answer(rng: torch.Generator, plan: Plan, group: Group, x_nm: Tensor) -> Tensor:
+def _answer(rng: torch.Generator, plan: Plan, group: Group, values: Values) -> Tensor:
     rows = slice(group.start, group.stop)
     slots = torch.arange(group.n_slots, device=rng.device)
     mask_np = (slots < plan.n_parents_n[rows, None]).float()
     parents_np = plan.parents_np[rows, : group.n_slots]
-    x_npm = x_nm[parents_np] * mask_np[..., None]
-    return MECHANISMS[group.mechanism](rng, x_npm, mask_np, plan.config)
+    grows = plan.config.growing > 0 and group.mechanism == "linear"
+    size_np = torch.where(plan.growth_n[rows, None] > 0, values.size_n[parents_np], 1.0) if grows else 1.0
+    x_npm = values.x_nm[parents_np] * (mask_np * size_np)[..., None]
+    f_nm = MECHANISMS[group.mechanism](rng, x_npm, mask_np, plan.config)
+    if grows:
+        _grow(plan, rows, f_nm, values)
+    return f_nm
+
+
+def _grow(plan: Plan, rows: slice, f_nm: Tensor, values: Values) -> None:
+    """Where variance grows, noise has size 1 beside a signal of its own size s: ρ = 1 / (1 + s)."""
+    growth_n = plan.growth_n[rows]
+    signal_n = growth_n * f_nm.std(1, correction=0)
+    values.size_n[rows] = torch.where(growth_n > 0, (1 + signal_n.square()).sqrt(), 1.0)
+    values.share_n[rows] = torch.where(growth_n > 0, (1 / (1 + signal_n)).clamp_min(LEAST_SHARE), values.share_n[rows])
 
 
 def mix(config: SimulationConfig, noise_nm: Tensor, signal_nm: Tensor, share_n1: Tensor) -> Tensor:

@@ -1,0 +1,96 @@
+"""What the plain correlations of a table say of every pair of variables, in double precision.
+
+In a linear system whose variance grows from parents to children, the last variables are all but functions of the
+others: a millionth of their variance is their own, and that millionth is all that tells parents from mere relatives.
+Four sizes of correlations bring it out, each between 0 and 1 and 1 on the diagonal:
+
+- given all other variables;
+- the smallest given all others but one, which is near zero for the parents of one common child;
+- the smallest given one other or none, near zero where one variable lies between two, or is their common cause;
+- given those that come before the later of the two, if variables are put in the order of how well all others explain
+  them. In such systems that is roughly the order of causes.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from graphbam import kernels, spd
+
+RIDGE = 1e-6
+"""Added to the diagonal of the correlations: the least that a variable has of its own."""
+
+N_SIZES = 4
+"""Sizes that `read_sizes` gives for every pair."""
+
+_MOST_CELLS = {"cpu": 2**17, "cuda": 2**24}
+"""Triples of variables handled at once; on a CPU they stay in its cache."""
+
+
+def read_sizes(x_bmd: Tensor) -> tuple[Tensor, Tensor]:
+    """The four sizes of every pair, (B, 4, D, D), and the log of what the others leave unexplained of each variable.
+
+    Examples
+    --------
+    A chain a → b → c: a and c are unrelated given b.
+
+    >>> x_bmd = torch.randn(1, 5000, 3, generator=torch.Generator().manual_seed(0)).cumsum(-1)
+    >>> sizes_bfdd, unexplained_bd = read_sizes(x_bmd)
+    >>> [round(size, 1) for size in sizes_bfdd[0, :3, 0, 2].tolist()]
+    [0.0, 0.0, 0.0]
+    >>> [round(size, 1) for size in sizes_bfdd[0, :3, 0, 1].tolist()]
+    [0.5, 0.5, 0.5]
+    """
+    s_bdd = spd.correlate(spd.covariance(x_bmd.double()), RIDGE)
+    k_bdd = kernels.whitener(s_bdd, floor=RIDGE / 2)
+    precision_bdd = k_bdd.mT @ k_bdd
+    known_bd = precision_bdd.diagonal(dim1=-2, dim2=-1)
+    partial_bdd = spd.correlate(precision_bdd)
+    without_one_bdd, given_one_bdd = least_given_one(torch.stack([partial_bdd, s_bdd])).unbind(0)
+    sizes = (partial_bdd.abs(), without_one_bdd, given_one_bdd, given_earlier(s_bdd, known_bd))
+    return torch.stack(sizes, 1).to(x_bmd.dtype), -known_bd.log().to(x_bmd.dtype)
+
+
+def least_given_one(r: Tensor) -> Tensor:
+    """min over k of |r_ij − r_ik r_jk| / √((1 − r_ik²)(1 − r_jk²)) and |r_ij|, for correlations (..., D, D).
+
+    Of correlations this is the smallest partial one given a single variable. Of partial correlations given all
+    others it is the smallest that leaves a variable out, since leaving one out changes an inverse by the same formula.
+
+    Examples
+    --------
+    >>> least_given_one(torch.tensor([[1.0, 0.8, 0.64], [0.8, 1.0, 0.8], [0.64, 0.8, 1.0]])).round(decimals=2)
+    tensor([[1.0000, 0.6200, 0.0000],
+            [0.6200, 1.0000, 0.6200],
+            [0.0000, 0.6200, 1.0000]])
+    """
+    eye = torch.eye(r.shape[-1], dtype=r.dtype, device=r.device)
+    scale = (1 - r.square()).clamp_min(1e-9).rsqrt() * (1 - eye)  # zero where k is i itself …
+    least = r.abs()
+    step = max(1, _MOST_CELLS.get(r.device.type, 2**17) // r.numel())
+    for k in torch.arange(r.shape[-1], device=r.device).split(step):
+        at_k, scale_k, own_k = r[..., k], scale[..., k], eye[:, k]
+        given_k = (r[..., None] - at_k[..., :, None, :] * at_k[..., None, :, :]).abs()
+        given_k = given_k * scale_k[..., :, None, :] * scale_k[..., None, :, :]
+        least = torch.minimum(least, (given_k + own_k[:, None, :] + own_k[None, :, :]).amin(-1))  # … and does not count
+    return least + (1 - least) * eye
+
+
+def given_earlier(s_bdd: Tensor, key_bd: Tensor) -> Tensor:
+    """Size of the partial correlation of every pair given all variables before the later one, in the order of a key.
+
+    Exact copies of a column tie, and the first one counts as the earlier.
+
+    With K S Kᵀ = I and K lower triangular, rows up to j of K make the inverse of the leading block up to j. So the
+    partial correlation of i < j in that block is −K_ji / √Σ_{l ≤ j} K_li².
+    """
+    order_bd = key_bd.argsort(-1)
+    k_bdd = kernels.whitener(_reorder(s_bdd, order_bd), floor=RIDGE / 2)
+    lower_bdd = k_bdd.abs() / k_bdd.square().cumsum(-2).clamp_min(1e-12).sqrt()
+    return _reorder(torch.maximum(lower_bdd, lower_bdd.mT), order_bd.argsort(-1))
+
+
+def _reorder(s_bdd: Tensor, order_bd: Tensor) -> Tensor:
+    rows_bdd = s_bdd.gather(1, order_bd[:, :, None].expand_as(s_bdd))
+    return rows_bdd.gather(2, order_bd[:, None, :].expand_as(s_bdd))
