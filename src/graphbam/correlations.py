@@ -24,8 +24,8 @@ RIDGE = 1e-6
 N_SIZES = 4
 """Sizes that `read_sizes` gives for every pair."""
 
-_MOST_CELLS = {"cpu": 2**17, "cuda": 2**24}
-"""Triples of variables handled at once; on a CPU they stay in its cache."""
+_MOST_CELLS = {"cpu": 2**15, "cuda": 2**24}
+"""Pairs of variables handled at once; on a CPU they stay in its cache."""
 
 
 def read_sizes(x_bmd: Tensor) -> tuple[Tensor, Tensor]:
@@ -65,16 +65,23 @@ def least_given_one(r: Tensor) -> Tensor:
             [0.6200, 1.0000, 0.6200],
             [0.0000, 0.6200, 1.0000]])
     """
-    eye = torch.eye(r.shape[-1], dtype=r.dtype, device=r.device)
-    scale = (1 - r.square()).clamp_min(1e-9).rsqrt() * (1 - eye)  # zero where k is i itself …
-    least = r.abs()
-    step = max(1, _MOST_CELLS.get(r.device.type, 2**17) // r.numel())
-    for k in torch.arange(r.shape[-1], device=r.device).split(step):
-        at_k, scale_k, own_k = r[..., k], scale[..., k], eye[:, k]
-        given_k = (r[..., None] - at_k[..., :, None, :] * at_k[..., None, :, :]).abs()
-        given_k = given_k * scale_k[..., :, None, :] * scale_k[..., None, :, :]
-        least = torch.minimum(least, (given_k + own_k[:, None, :] + own_k[None, :, :]).amin(-1))  # … and does not count
-    return least + (1 - least) * eye
+    d, limit = r.shape[-1], _MOST_CELLS.get(r.device.type, 2**15)
+    parts = torch.arange(d, device=r.device).split(max(1, limit * d // r.numel()))
+    eye = torch.eye(d, dtype=r.dtype, device=r.device)
+    scale = (1 - r.square() * (1 - eye)).clamp_min(1e-9).rsqrt()
+    return torch.cat([_least_of_rows(r, scale, rows) for rows in parts], -2)
+
+
+def _least_of_rows(r: Tensor, scale: Tensor, rows: Tensor) -> Tensor:
+    part = r[..., rows, :]
+    least = part.abs()
+    for k in range(r.shape[-1]):
+        given_k = (part - part[..., k, None] * r[..., None, k, :]).abs()
+        given_k = given_k * (scale[..., rows, k, None] * scale[..., None, k, :])
+        given_k = given_k.masked_fill(rows[:, None] == k, 1.0)  # k itself does not count
+        given_k[..., k] = 1.0
+        least = torch.minimum(least, given_k)
+    return least
 
 
 def given_earlier(s_bdd: Tensor, key_bd: Tensor) -> Tensor:

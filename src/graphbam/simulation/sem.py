@@ -191,7 +191,7 @@ def plan_tables(
     row_n = torch.empty_like(order_n)
     row_n[order_n] = torch.arange(len(order_n))
     special = _draw_special(rng, config, n_tables, n_variables, row_n)
-    growth_n = _draw_growth(_fork(rng), config, n_tables, n_variables).flatten()
+    growth_n = _draw_growth(_fork(_fork(rng)), config, n_tables, n_variables).flatten()  # one fork is taken
     ordered = _Ordered(level_n[order_n], family_n[order_n].tolist(), n_parents_n[order_n].tolist())
     levels = _split_levels(ordered, list(config.mechanisms), special, n_samples, device_type)
     shuffle_bd = torch.rand(n_tables, n_variables, generator=rng).argsort(1)

@@ -87,7 +87,7 @@ def train(
     resume : bool
         Continue from the checkpoint in `out`; it must belong to the same config.
     start : str, optional
-        Weights (name or path) to begin a fresh run from; the network may have more pair blocks than they have.
+        Weights (name or path) to begin a fresh run from; the head of the network may be larger than theirs.
     device : str
         `"auto"`, `"cpu"`, `"cuda"` or a CUDA device.
     compile_blocks : bool, optional
