@@ -1,0 +1,61 @@
+"""runs/blend.py: weights between two, also where the later network has the larger head."""
+
+import dataclasses
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+from toy_runs import run
+
+from graphbam.weights import load_weights, save_weights
+
+SCRIPT = Path(__file__).parents[2] / "runs" / "blend.py"
+
+
+@pytest.fixture
+def blend(monkeypatch, tmp_path):
+    """Run the script as a user does; gives what it wrote."""
+
+    def call(before, after, share):
+        path = tmp_path / "blend.safetensors"
+        words = [SCRIPT, before, after, "--share", share, "-o", path]
+        monkeypatch.setattr(sys, "argv", [str(word) for word in words])
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+        return load_weights(path)
+
+    return call
+
+
+@pytest.fixture
+def ends(tiny_net, tiny_training, tmp_path):
+    """Weights, and those of a run that went on from them with one block more."""
+    net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32, sharp_correlations=False)
+    before = tmp_path / "before.safetensors"
+    save_weights(before, net, {})
+    larger = dataclasses.replace(net.config, sharp_correlations=True, pair_layers=net.config.pair_layers + 1)
+    return before, run(tiny_training(network=larger), tmp_path / "run", 5, start=str(before))
+
+
+def test_both_ends_are_where_they_should_be(blend, ends):
+    x_bmd = torch.randn(2, 20, 5, generator=torch.Generator().manual_seed(1))
+    for share, end in enumerate(ends):
+        assert_close(blend(*ends, share).network(x_bmd), load_weights(end).network(x_bmd), atol=1e-5, rtol=1e-5)
+
+
+def test_a_share_lies_between_and_is_written_down(blend, ends):
+    half = blend(*ends, 0.5)
+    before, after = (load_weights(end).network.embedding.state_dict() for end in ends)
+    for name, value in half.network.embedding.state_dict().items():
+        assert_close(value, (before[name] + after[name]) / 2)
+    assert half.header["blend"] == 0.5
+    assert half.header["progress"] == load_weights(ends[1]).header["progress"]
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5])
+def test_there_is_nothing_beyond_the_ends(blend, ends, share, capsys):
+    with pytest.raises(SystemExit):
+        blend(*ends, share)
+    assert "no share between 0 and 1" in capsys.readouterr().err
