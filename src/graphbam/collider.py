@@ -58,7 +58,7 @@ class ColliderNetConfig(EdgeNetConfig):
     table_correlations: bool = False
     """Not built in here: a structure is a small part of its table."""
     sharp_correlations: bool = False
-    """Neither built in."""
+    """Not built in either."""
     pair_layers: int = 2
     max_candidates: int = 10
     """Candidates in one structure; more are asked about in several."""

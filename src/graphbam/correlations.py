@@ -1,8 +1,9 @@
-"""What the plain correlations of a table say of every pair of variables, in double precision.
+"""What the plain correlations of a table say of every pair of variables.
 
-In a linear system whose variance grows from parents to children, the last variables are all but functions of the
-others: a millionth of their variance is their own, and that millionth is all that tells parents from mere relatives.
-Four sizes of correlations bring it out, each between 0 and 1 and 1 on the diagonal:
+`read_correlations` gives them and their inverses, in the precision of the table; `read_sizes` works in double
+precision. In a linear system whose variance grows from parents to children, the last variables are all but functions
+of the others: a millionth of their variance is their own, and that millionth is all that tells parents from mere
+relatives. Four sizes of correlations bring it out, each between 0 and 1 and 1 on the diagonal:
 
 - given all other variables;
 - the smallest given all others but one, which is near zero for the parents of one common child;
@@ -19,13 +20,27 @@ from torch import Tensor
 from graphbam import kernels, spd
 
 RIDGE = 1e-6
-"""Added to the diagonal of the correlations: the least that a variable has of its own."""
+"""Added to the diagonal of the correlations: the least that a variable has of its own, constant ones included."""
+
+TABLE_POLES = (1e-4, 3e-4, 1e-3, 1e-2)
+"""Ridges at which `read_correlations` inverts. They are small: channels travel in bfloat16 and have a ridge of
+their own, so what nearly deterministic relations leave unexplained is gone there, and is all that tells them apart.
+At 1e-5 and more variables than samples, float32 has no inverse."""
+
+N_CORRELATIONS = 1 + len(TABLE_POLES)
+"""Correlations that `read_correlations` gives for every pair."""
 
 N_SIZES = 4
 """Sizes that `read_sizes` gives for every pair."""
 
 _MOST_CELLS = {"cpu": 2**15, "cuda": 2**24}
 """Pairs of variables handled at once; on a CPU they stay in its cache."""
+
+
+def read_correlations(x_bmd: Tensor) -> Tensor:
+    """Correlations of the columns, and minus their partial ones at each of `TABLE_POLES`: (B, 1 + J, D, D)."""
+    s_bdd = spd.correlate(spd.covariance(x_bmd), RIDGE)
+    return torch.stack([s_bdd, *spd.correlate(spd.resolvents(s_bdd, TABLE_POLES)).unbind(0)], 1)
 
 
 def read_sizes(x_bmd: Tensor) -> tuple[Tensor, Tensor]:
@@ -87,12 +102,12 @@ def _least_of_rows(r: Tensor, scale: Tensor, rows: Tensor) -> Tensor:
 def given_earlier(s_bdd: Tensor, key_bd: Tensor) -> Tensor:
     """Size of the partial correlation of every pair given all variables before the later one, in the order of a key.
 
-    Exact copies of a column tie, and the first one counts as the earlier.
+    Exact copies of a column tie; rounding or their position decides which counts as the earlier.
 
     With K S Kᵀ = I and K lower triangular, rows up to j of K make the inverse of the leading block up to j. So the
     partial correlation of i < j in that block is −K_ji / √Σ_{l ≤ j} K_li².
     """
-    order_bd = key_bd.argsort(-1)
+    order_bd = key_bd.argsort(dim=-1, stable=True)
     k_bdd = kernels.whitener(_reorder(s_bdd, order_bd), floor=RIDGE / 2)
     lower_bdd = k_bdd.abs() / k_bdd.square().cumsum(-2).clamp_min(1e-12).sqrt()
     return _reorder(torch.maximum(lower_bdd, lower_bdd.mT), order_bd.argsort(-1))

@@ -47,11 +47,6 @@ HEAD_POLES = (4, 5, 6, 7)
 RAW_POLES = (0.01, 0.1, 1.0)
 """Ridges at which the default head sees the inverse of the correlations from before the bilinear blocks."""
 
-TABLE_POLES = (1e-4, 3e-4, 1e-3, 1e-2)
-"""The same for the correlations of the table itself. They are small: channels travel in bfloat16 and have a ridge of
-their own, so what nearly deterministic relations leave unexplained is gone there, and is all that tells them apart.
-At 1e-5 and more variables than samples, float32 has no inverse."""
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EdgeNetConfig:
@@ -298,7 +293,7 @@ class PairHead(nn.Module):
         super().__init__()
         self.matrix_log, self.table_correlations = config.matrix_log, config.table_correlations
         self.sharp_correlations = config.sharp_correlations
-        c, n_table = config.spd_channels, 1 + len(TABLE_POLES) if config.table_correlations else 0
+        c, n_table = config.spd_channels, correlations.N_CORRELATIONS if config.table_correlations else 0
         n_sharp = 2 * correlations.N_SIZES + 2 if config.sharp_correlations else 0
         self.cross = CrossCovariance(config.channels, c)
         n_more = 2 * n_table + n_sharp
@@ -325,7 +320,7 @@ class PairHead(nn.Module):
         """What is known from the table itself, not from channels: a list of (B, F, D, D)."""
         more = []
         if self.table_correlations:
-            table_bfdd = read_correlations(x_bmd)
+            table_bfdd = correlations.read_correlations(x_bmd)
             more += [table_bfdd, significance(table_bfdd, sqrt_m)]
         if self.sharp_correlations:
             sizes_bfdd, unexplained_bd = correlations.read_sizes(x_bmd)
@@ -336,12 +331,6 @@ class PairHead(nn.Module):
     def compilable(self) -> list[nn.Module]:
         """Blocks worth compiling."""
         return [self.cross, self.features, *self.blocks]
-
-
-def read_correlations(x_bmd: Tensor) -> Tensor:
-    """Correlations of the columns, and minus their partial ones at each of `TABLE_POLES`: (B, 1 + J, D, D)."""
-    s_bdd = spd.correlate(spd.covariance(x_bmd), ridge=1e-6)  # the ridge is for constant columns
-    return torch.stack([s_bdd, *spd.correlate(spd.resolvents(s_bdd, TABLE_POLES)).unbind(0)], 1)
 
 
 def significance(r: Tensor, sqrt_m: Tensor) -> Tensor:

@@ -190,8 +190,9 @@ def plan_tables(
     order_n = _order_rows(level_n, family_n, n_parents_n, len(config.mechanisms))
     row_n = torch.empty_like(order_n)
     row_n[order_n] = torch.arange(len(order_n))
-    special = _draw_special(rng, config, n_tables, n_variables, row_n)
-    growth_n = _draw_growth(_fork(_fork(rng)), config, n_tables, n_variables).flatten()  # one fork is taken
+    aside = _fork(rng)  # for later additions: tables without them stay what they were
+    special = _draw_special(rng, aside, config, n_tables, n_variables, row_n)
+    growth_n = _draw_growth(aside, config, n_tables, n_variables).flatten()
     ordered = _Ordered(level_n[order_n], family_n[order_n].tolist(), n_parents_n[order_n].tolist())
     levels = _split_levels(ordered, list(config.mechanisms), special, n_samples, device_type)
     shuffle_bd = torch.rand(n_tables, n_variables, generator=rng).argsort(1)
@@ -296,7 +297,12 @@ def _draw_noises(
 
 
 def _draw_special(
-    rng: torch.Generator, config: SimulationConfig, n_tables: int, n_variables: int, row_n: Tensor
+    rng: torch.Generator,
+    aside: torch.Generator,
+    config: SimulationConfig,
+    n_tables: int,
+    n_variables: int,
+    row_n: Tensor,
 ) -> dict[str, Tensor]:
     """Rows with a special treatment: a share of tables, and of their columns between a fifth and all."""
     shares = {
@@ -307,7 +313,6 @@ def _draw_special(
         "autocorrelated": config.autocorrelated,
     }
     rows = {name: _draw_rows(rng, share, n_tables, n_variables, row_n) for name, share in shares.items()}
-    aside = _fork(rng)  # for later additions: tables without them stay what they were
     for name, share in (("sluggish", config.sluggish), ("confounded", config.confounded)):
         rows[name] = _draw_rows(aside, share, n_tables, n_variables, row_n)
     return rows
