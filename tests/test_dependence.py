@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import graphbam as gb
-from graphbam.dependence import FEWEST, count_rows, measure_redundancy
+from graphbam.dependence import FEWEST, count_rows, find_order, measure_redundancy
 from graphbam.network import EdgeNet, EdgeNetConfig
 from graphbam.weights import LoadedWeights
 
@@ -62,6 +62,35 @@ def test_shuffling_removes_it():
     x_md = autoregression(rng, 400, 5, 0.9)
     assert measure_redundancy(x_md) > 2
     assert measure_redundancy(rng.permutation(x_md)) == 0
+
+
+@pytest.mark.parametrize("key", ["a column", "two groups", "the total", "a skewed score"])
+@pytest.mark.parametrize("shape", [(88, 5), (400, 12)])
+def test_sorting_rows_does_not_make_them_dependent(key, shape):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x_md = rng.normal(size=shape) + 1.2 * rng.normal(size=(shape[0], 1))
+        if key == "two groups":
+            x_md[:, 0] = x_md[:, 0] > 0
+        keys = {"the total": x_md.sum(axis=1), "a skewed score": np.exp(x_md[:, 1])}
+        sorted_md = x_md[keys.get(key, x_md[:, 0]).argsort(kind="stable")]
+        assert find_order(sorted_md - sorted_md.mean(axis=0)) is not None
+        assert measure_redundancy(sorted_md) == 0
+
+
+@pytest.mark.parametrize("process", ["walk", "autoregression"])
+def test_a_column_for_the_time_does_not_make_a_series_independent(process):
+    rng = np.random.default_rng(5)
+    x_md = autoregression(rng, 300, 4, 0.9) if process == "autoregression" else rng.normal(size=(300, 4)).cumsum(axis=0)
+    timed_md = np.column_stack([x_md, np.arange(300)])
+    assert find_order(timed_md - timed_md.mean(axis=0)) is not None
+    assert count_rows(300, 300, measure_redundancy(timed_md)) < 120
+
+
+def test_few_rows_have_no_order():
+    """With as many columns as rows some combination of them is in any order."""
+    x_md = np.random.default_rng(6).normal(size=(30, 30))
+    assert find_order(x_md - x_md.mean(axis=0)) is None
 
 
 def test_units_and_constant_columns_do_not_matter():

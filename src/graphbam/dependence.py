@@ -7,9 +7,14 @@ varies as if there were only
 
 of them (Bartlett, 1946). The sum, as a mean over all pairs of columns, is what is measured here, and the network is
 told that number instead of M. Where rows are independent it is exactly M.
+
+Rows that someone has sorted, by a column or a score, also resemble their neighbours, and are independent all the same.
+Where the columns betray such an order, and it leaves neighbours no more alike than others, rows count in full.
 """
 
 from __future__ import annotations
+
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +25,15 @@ SIGNIFICANT = 11.0
 MOST_LAGS, MOST_ROWS = 100, 5000
 """Further lags and later rows are not looked at: even a thousand slow columns then take seconds, not minutes."""
 
+SORTED = 0.99
+"""Least rank correlation with the row numbers of what the rows count as sorted by."""
+
+TREND_DEGREE = 5
+"""Of the polynomials in the number of the row that stand for what sorting does to other columns."""
+
+SLIGHT = 0.1
+"""Redundancy that a trend may leave in sorted rows."""
+
 FEWEST = 10.0
 """No table is taken for less."""
 
@@ -28,7 +42,8 @@ def measure_redundancy(x_md: NDArray[np.float64]) -> float:
     """Twice the sum over lags of ρ_i(k) ρ_j(k), a mean over pairs of columns; 0 for independent rows.
 
     Lags end at a hundred or a quarter of the rows, or before the first that could be chance. Nothing but the order of
-    rows decides, so a table that was merely sorted looks like a time series.
+    rows decides. If they are sorted (`find_order`) and a smooth trend explains all but a little, they count as
+    independent; a time series with a column for the time has more to it than a trend.
 
     Examples
     --------
@@ -38,11 +53,60 @@ def measure_redundancy(x_md: NDArray[np.float64]) -> float:
     >>> walk_md = rng.normal(size=(300, 4)).cumsum(axis=0)
     >>> measure_redundancy(walk_md) > 5
     True
+    >>> table_md = rng.normal(size=(300, 4)) + rng.normal(size=(300, 1))
+    >>> measure_redundancy(table_md[table_md.sum(axis=1).argsort()])
+    0.0
     """
     x_md = x_md[:MOST_ROWS]
     z_md = x_md - x_md.mean(axis=0)
+    size_d = np.abs(z_md).max(axis=0, initial=0.0)
+    z_md = z_md[:, size_d > 0] / size_d[size_d > 0]  # constant columns do not count
+    redundancy = _sum_lags(z_md)
+    if redundancy == 0:
+        return 0.0
+    order_mk = find_order(z_md)
+    sorted_only = order_mk is not None and _sum_lags(_leave(z_md, order_mk)) < SLIGHT
+    return 0.0 if sorted_only else redundancy
+
+
+def find_order(z_md: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """What the rows are sorted by: the columns that never turn, or one combination of columns; None if by nothing.
+
+    The combination is the one nearest to the normal scores of the row numbers. Columns must be centred.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> z_md = rng.normal(size=(100, 3))
+    >>> find_order(z_md) is None
+    True
+    >>> order_m = z_md[:, 1].argsort()
+    >>> np.array_equal(find_order(z_md[order_m])[:, 0], z_md[order_m, 1])
+    True
+    """
+    n_samples, n_variables = z_md.shape
+    step_md = np.diff(z_md, axis=0)
+    never_turns_d = (step_md >= 0).all(axis=0) | (step_md <= 0).all(axis=0)
+    if never_turns_d.any():
+        return z_md[:, never_turns_d]
+    if n_samples <= 2 * n_variables:  # so few rows that some combination is always near
+        return None
+    score_m = [NormalDist().inv_cdf((m + 0.5) / n_samples) for m in range(n_samples)]
+    key_m = z_md @ np.linalg.lstsq(z_md, score_m, rcond=None)[0]
+    rank_m = key_m.argsort().argsort()
+    return key_m[:, None] if np.corrcoef(rank_m, np.arange(n_samples))[0, 1] >= SORTED else None
+
+
+def _leave(z_md: NDArray[np.float64], order_mk: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What the order of the rows leaves of the columns; nothing, and so no column, where it leaves only rounding."""
+    trend_mk = np.polynomial.legendre.legvander(np.linspace(-1, 1, len(z_md)), TREND_DEGREE)
+    design_mk = np.column_stack([trend_mk, order_mk])
+    left_md = z_md - design_mk @ np.linalg.lstsq(design_mk, z_md, rcond=None)[0]
+    return left_md[:, (left_md**2).sum(axis=0) > 1e-9 * (z_md**2).sum(axis=0)]
+
+
+def _sum_lags(z_md: NDArray[np.float64]) -> float:
     power_d = (z_md**2).sum(axis=0)
-    z_md, power_d = z_md[:, power_d > 0], power_d[power_d > 0]  # constant columns do not count
     n_samples, n_variables = z_md.shape
     n_pairs = max(n_variables * (n_variables - 1), 1)
     total = 0.0

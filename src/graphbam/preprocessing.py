@@ -171,7 +171,7 @@ def _find_redundancy(x_md: Matrix, changes: list[str]) -> float:
         worth = count_rows(len(x_md), len(x_md), redundancy)
         changes.append(
             f"neighbouring rows resemble each other: {len(x_md)} rows count as {worth:.0f} independent ones "
-            "(independent_rows=True if they were merely sorted)"
+            "(independent_rows=True if they are only sorted, by something that is not in the table)"
         )
     return redundancy
 
