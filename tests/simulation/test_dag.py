@@ -49,6 +49,16 @@ def test_scale_free_has_hubs_of_both_directions(rng):
     assert degree_bd.amax(1).float().mean() > 1.5 * (plain_bdd.sum(1) + plain_bdd.sum(2)).amax(1).float().mean()
 
 
+def test_regulators_act_on_half_of_the_nodes_and_have_few_parents(rng):
+    adj_bdd = draw(rng, "regulators", 3, 60)
+    n_children_bd, n_parents_bd = adj_bdd.sum(2), adj_bdd.sum(1)
+    assert n_children_bd.amax(1).float().median() > 25  # a random graph of that degree has 6
+    assert (n_children_bd > 0).float().mean() < 0.4
+    assert n_parents_bd.amax(1).float().median() < 10
+    popular_bd = n_children_bd.sort(1, descending=True).values.float()
+    assert (popular_bd[:, 0] > 1.3 * popular_bd[:, 1]).float().mean() > 0.6
+
+
 def triangles(adj_bdd):
     both_bdd = (adj_bdd | adj_bdd.mT).double()
     return (both_bdd @ both_bdd * both_bdd).sum() / 6 / len(adj_bdd)

@@ -94,6 +94,27 @@ def test_parents_push_in_one_direction_as_often_as_asked(rng, share):
     assert (weight_np > 0).float().mean().item() == pytest.approx(0.5, abs=0.04)
 
 
+def test_hill_responses_saturate_and_one_parent_acts_in_one_direction(rng):
+    x_npm = torch.linspace(0, 12, 400).expand(300, 1, 400)
+    f_nm = MECHANISMS["hill"](rng, x_npm, torch.ones(300, 1), config_for())
+    step_nm = f_nm.diff(dim=1)
+    rising_n = (step_nm >= -1e-6).all(1)
+    assert (rising_n | (step_nm <= 1e-6).all(1)).all()
+    assert 0.5 < rising_n.float().mean() < 0.8  # 35 % inhibit
+    steepest_n = step_nm.abs().amax(1)
+    assert (step_nm[:, -1].abs() < 0.1 * steepest_n).all()
+    assert 0 <= f_nm.min() <= f_nm.max() <= 1.3
+
+
+def test_hill_products_need_every_parent(rng):
+    """In a product of activators without the floor the answer is 0 where one amount is; in a sum it is not."""
+    x_npm = torch.rand(2000, 2, 50, generator=rng)
+    x_npm[:, 0, 0] = -3.0
+    f_nm = MECHANISMS["hill"](rng, x_npm, torch.ones(2000, 2), config_for())
+    needs_both_n = f_nm[:, 0] < 0.05 * f_nm.amax(1)
+    assert 0.02 < needs_both_n.float().mean() < 0.6
+
+
 def test_chebyshev_basis_is_cosine_of_multiples():
     angle = torch.linspace(0, 3.1, 50, dtype=torch.float64)
     expected = torch.stack([(n * angle).cos() for n in range(1, 6)])

@@ -264,7 +264,9 @@ def test_observation_effects_keep_ranks_or_nearly_so(rng):
     assert (coarsen(rng, x_nm).gather(1, order).diff(dim=1) >= -1e-6).all()
     assert max(len(row.mul(1e3).round().unique()) for row in coarsen(rng, x_nm)) < 45
     noisy = blur(rng, x_nm)
-    assert ((noisy * x_nm).mean(1) / (noisy.std(1) * x_nm.std(1)) > 0.93).all()
+    kept = (noisy * x_nm).mean(1) / (noisy.std(1) * x_nm.std(1))
+    assert 0.75 < kept.min() < 0.93  # noise of 60 % leaves a correlation of .86
+    assert kept.median() > 0.97
 
 
 @pytest.mark.parametrize("effect", EFFECTS)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from graphbam.graph import Graph
 
 MECHANISM_NAMES = (
-    "chebyshev, cosine, cubic, gp, gp_additive, heteroscedastic, interactions, linear, mixed, mlp, "
+    "chebyshev, cosine, cubic, gp, gp_additive, heteroscedastic, hill, interactions, linear, mixed, mlp, "
     "multiplicative, postnonlinear, sigmoid, sine, square, tree"
 )
-GRAPH_NAMES = "bipartite-layers, erdos-renyi, geometric, scale-free, small-world, stochastic-block"
+GRAPH_NAMES = "bipartite-layers, erdos-renyi, geometric, regulators, scale-free, small-world, stochastic-block"
 NOISE_NAMES = "exponential, gaussian, gumbel, laplace, mixture, student, uniform"
 
 

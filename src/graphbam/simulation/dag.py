@@ -192,6 +192,25 @@ def _attach(rng: torch.Generator, degree_b: Tensor, n_variables: int) -> Tensor:
     return adj_bdd
 
 
+@graph_kind("regulators")
+def regulators(rng: torch.Generator, degree_b: Tensor, n_variables: int) -> Tensor:
+    """A few nodes are the parents of all others, and the k-th most popular one has 1/kᵃ of the children of the first.
+
+    As in gene networks: between a twentieth and a third of all nodes regulate, a lies between 0.7 and 1.7, and the most
+    popular one may act on half of the nodes or more.
+    """
+    n_tables, place = len(degree_b), torch.arange(n_variables)
+    share_b1, steep_b1 = torch.rand(2, n_tables, 1, generator=rng)
+    fewest_b1 = degree_b[:, None].ceil()  # regulators enough for that many edges
+    count_b1 = torch.maximum((0.05 + 0.3 * share_b1) * n_variables, fewest_b1).clamp(max=n_variables).ceil()
+    rank_bd = torch.rand(n_tables, n_variables, generator=rng).masked_fill(place >= count_b1, 2.0).argsort(1).argsort(1)
+    popular_bd = (1.0 + rank_bd) ** -(0.7 + steep_b1) * (place < count_b1)
+    chance_bdd = popular_bd[:, :, None].expand(-1, -1, n_variables)
+    for _ in range(10):  # probabilities end at 1, so what the most popular cannot take goes to the others
+        chance_bdd = _match_degree(chance_bdd, degree_b).clamp(max=1.0)
+    return _draw_pairs(rng, chance_bdd)
+
+
 @graph_kind("small-world")
 def small_world(rng: torch.Generator, degree_b: Tensor, n_variables: int) -> Tensor:
     """Ring lattice in which a table's own share (5 to 50 %) of edges is rewired to random pairs."""

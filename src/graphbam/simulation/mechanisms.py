@@ -484,6 +484,23 @@ def heteroscedastic(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config
     return (1 - share_n1) * mean_nm + share_n1 * noise_nm
 
 
+@mechanism("hill")
+def hill(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config: SimulationConfig) -> Tensor:
+    """Saturating responses cⁿ / (Kⁿ + cⁿ) to amounts c ≥ 0, or 1 minus that, each above a floor of its own.
+
+    Parents act together as a product (all are needed) in three nodes of five, as a weighted sum in the others.
+    """
+    order, half, coin, floor = rand(rng, 4, *mask_np.shape, 1)
+    c_npm = (x_npm - x_npm.amin(-1, keepdim=True)).clamp(max=10.0)
+    power_npm = (c_npm / (0.5 + 3.5 * half)).clamp(min=_EPS) ** (1 + 4 * order)
+    active_npm = power_npm / (1 + power_npm)
+    active_npm = torch.where(coin < 0.35, 1 - active_npm, active_npm)
+    response_npm = 0.4 * floor + (1 - 0.4 * floor) * active_npm
+    joint_nm = torch.where(mask_np[..., None] > 0, response_npm, 1.0).prod(1)
+    summed_nm = weighted_sum(response_npm, mask_np * (0.3 + rand(rng, *mask_np.shape)))
+    return torch.where(rand(rng, len(x_npm), 1) < 0.6, joint_nm, summed_nm)
+
+
 @mechanism("sigmoid")
 @additive
 def sigmoid(rng: torch.Generator, x_npm: Tensor) -> Tensor:
