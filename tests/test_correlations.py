@@ -6,7 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from graphbam import correlations, kernels, spd
-from graphbam.correlations import N_SIZES, RIDGE, given_earlier, least_given_one, read_sizes
+from graphbam.correlations import N_SIZES, RIDGE, choose_ridge, given_earlier, least_given_one, read_sizes
 
 
 @pytest.fixture
@@ -80,6 +80,24 @@ def test_sizes_lie_between_zero_and_one_whatever_the_table(rng, m):
     assert 0 <= sizes.min() <= sizes.max() <= 1 + 1e-6
     assert_close(sizes.diagonal(dim1=-2, dim2=-1), torch.ones(1, N_SIZES, 20))
     assert np.log(RIDGE / 2) <= unexplained.min() <= unexplained.max() <= 1e-6
+
+
+def test_the_ridge_grows_once_variables_are_half_as_many_as_rows():
+    ridges = [choose_ridge(100, d) for d in range(2, 400)]
+    assert set(ridges[:49]) == {RIDGE}
+    assert ridges[49:] == sorted(ridges[49:])
+    assert ridges[50] > RIDGE
+    assert ridges[-1] == RIDGE + 0.5
+
+
+def test_as_many_variables_as_rows_give_no_sure_relations(rng):
+    """Independent variables are all but functions of one another by an inverse at the least ridge, and not here."""
+    x_bmd = torch.randn(4, 60, 60, generator=rng)
+    sizes, unexplained = read_sizes(x_bmd)
+    s_bdd = spd.correlate(spd.covariance(x_bmd.double()), RIDGE)
+    assert 1 / s_bdd.inverse().diagonal(dim1=-2, dim2=-1).max() < 0.01
+    assert unexplained.min() > np.log(0.02)
+    assert sizes[:, 0][:, ~torch.eye(60, dtype=torch.bool)].max() < 0.7
 
 
 def test_pairs_in_parts_are_pairs_at_once(rng, monkeypatch):

@@ -20,7 +20,7 @@ from torch import Tensor
 from graphbam import kernels, spd
 
 RIDGE = 1e-6
-"""Added to the diagonal of the correlations: the least that a variable has of its own, constant ones included."""
+"""Least that is added to the diagonal of the correlations: what a variable has of its own, constant ones included."""
 
 TABLE_POLES = (1e-4, 3e-4, 1e-3, 1e-2)
 """Ridges at which `read_correlations` inverts. They are small: channels travel in bfloat16 and have a ridge of
@@ -43,6 +43,18 @@ def read_correlations(x_bmd: Tensor) -> Tensor:
     return torch.stack([s_bdd, *spd.correlate(spd.resolvents(s_bdd, TABLE_POLES)).unbind(0)], 1)
 
 
+def choose_ridge(n_samples: int, n_variables: int) -> float:
+    """Ridge of `read_sizes`. It grows once variables are more than half as many as samples: their inverse is noise.
+
+    Examples
+    --------
+    >>> [round(choose_ridge(m, d), 6) for m, d in ((500, 100), (100, 100), (50, 100))]
+    [1e-06, 0.050001, 0.450001]
+    """
+    crowding = max(0.0, n_variables / n_samples - 0.5)
+    return RIDGE + min(0.5, 0.2 * crowding**2)
+
+
 def read_sizes(x_bmd: Tensor) -> tuple[Tensor, Tensor]:
     """The four sizes of every pair, (B, 4, D, D), and the log of what the others leave unexplained of each variable.
 
@@ -57,13 +69,14 @@ def read_sizes(x_bmd: Tensor) -> tuple[Tensor, Tensor]:
     >>> [round(size, 1) for size in sizes_bfdd[0, :3, 0, 1].tolist()]
     [0.5, 0.5, 0.5]
     """
-    s_bdd = spd.correlate(spd.covariance(x_bmd.double()), RIDGE)
-    k_bdd = kernels.whitener(s_bdd, floor=RIDGE / 2)
+    ridge = choose_ridge(*x_bmd.shape[1:])
+    s_bdd = spd.correlate(spd.covariance(x_bmd.double()), ridge)
+    k_bdd = kernels.whitener(s_bdd, floor=ridge / 2)
     precision_bdd = k_bdd.mT @ k_bdd
     known_bd = precision_bdd.diagonal(dim1=-2, dim2=-1)
     partial_bdd = spd.correlate(precision_bdd)
     without_one_bdd, given_one_bdd = least_given_one(torch.stack([partial_bdd, s_bdd])).unbind(0)
-    sizes = (partial_bdd.abs(), without_one_bdd, given_one_bdd, given_earlier(s_bdd, known_bd))
+    sizes = (partial_bdd.abs(), without_one_bdd, given_one_bdd, given_earlier(s_bdd, known_bd, ridge))
     return torch.stack(sizes, 1).to(x_bmd.dtype), -known_bd.log().to(x_bmd.dtype)
 
 
@@ -99,16 +112,17 @@ def _least_of_rows(r: Tensor, scale: Tensor, rows: Tensor) -> Tensor:
     return least
 
 
-def given_earlier(s_bdd: Tensor, key_bd: Tensor) -> Tensor:
+def given_earlier(s_bdd: Tensor, key_bd: Tensor, ridge: float = RIDGE) -> Tensor:
     """Size of the partial correlation of every pair given all variables before the later one, in the order of a key.
 
-    Exact copies of a column tie; rounding or their position decides which counts as the earlier.
+    `ridge` is the one that is already on the diagonal. Exact copies of a column tie; rounding or their position decides
+    which counts as the earlier.
 
     With K S Kᵀ = I and K lower triangular, rows up to j of K make the inverse of the leading block up to j. So the
     partial correlation of i < j in that block is −K_ji / √Σ_{l ≤ j} K_li².
     """
     order_bd = key_bd.argsort(dim=-1, stable=True)
-    k_bdd = kernels.whitener(_reorder(s_bdd, order_bd), floor=RIDGE / 2)
+    k_bdd = kernels.whitener(_reorder(s_bdd, order_bd), floor=ridge / 2)
     lower_bdd = k_bdd.abs() / k_bdd.square().cumsum(-2).clamp_min(1e-12).sqrt()
     return _reorder(torch.maximum(lower_bdd, lower_bdd.mT), order_bd.argsort(-1))
 

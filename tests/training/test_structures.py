@@ -54,7 +54,7 @@ def same(batches, others):
 
 
 def test_without_mistakes_the_labels_are_all_v_structures_of_the_graph(rng):
-    tables = worlds(rng)
+    tables = worlds(rng, n_tables=12)
     belief = invent_mistakes(rng, PERFECT, tables.classes_bdd)
     found = find_structures(*belief, max_candidates=12, max_neighbours=12)
     children = common_children(tables.dag_bdd, found)
