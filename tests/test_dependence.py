@@ -10,6 +10,8 @@ import torch
 import graphbam as gb
 from graphbam.dependence import FEWEST, count_rows, find_order, measure_redundancy
 from graphbam.network import EdgeNet, EdgeNetConfig
+from graphbam.preprocessing import describe_table, prepare
+from graphbam.table import read_table
 from graphbam.weights import LoadedWeights
 
 
@@ -148,6 +150,17 @@ def test_the_network_is_told_and_so_is_the_user(told):
     assert told.notes[1:] == [None]
     assert not any("independent" in change for change in plain.changes)
     assert np.abs(plain.probabilities - result.probabilities).max() > 1e-3
+
+
+def test_a_sorted_table_counts_in_full_and_looks_like_any_other(told):
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame(rng.normal(size=(300, 4)) + rng.normal(size=(300, 1)), columns=list("abcd")).sort_values("c")
+    told.notes.clear()
+    result = gb.infer(frame, weights=told, colliders=None)
+    assert told.notes == [None]
+    assert [change for change in result.changes if "rows are sorted by columns of the table" in change]
+    assert prepare(read_table(frame)).features["row_dependence"] < 4  # standard deviations of independent rows
+    assert describe_table(frame.to_numpy())["row_dependence"] > 10
 
 
 def test_thinned_rows_and_resamples_repeat_each_other_less(told):

@@ -15,6 +15,7 @@ Where the columns betray such an order, and it leaves neighbours no more alike t
 from __future__ import annotations
 
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +39,17 @@ FEWEST = 10.0
 """No table is taken for less."""
 
 
-def measure_redundancy(x_md: NDArray[np.float64]) -> float:
-    """Twice the sum over lags of ρ_i(k) ρ_j(k), a mean over pairs of columns; 0 for independent rows.
+class RowOrder(NamedTuple):
+    """What the order of a table's rows tells."""
 
-    Lags end at a hundred or a quarter of the rows, or before the first that could be chance. Nothing but the order of
-    rows decides. If they are sorted (`find_order`) and a smooth trend explains all but a little, they count as
-    independent; a time series with a column for the time has more to it than a trend.
+    redundancy: float
+    """Twice the sum over lags of ρ_i(k) ρ_j(k), a mean over pairs of columns; 0 for independent rows."""
+    sorted_only: bool
+    """Whether neighbours resemble each other, but only because the rows are sorted."""
+
+
+def measure_redundancy(x_md: NDArray[np.float64]) -> float:
+    """How much neighbouring rows repeat each other, see `RowOrder`.
 
     Examples
     --------
@@ -57,16 +63,30 @@ def measure_redundancy(x_md: NDArray[np.float64]) -> float:
     >>> measure_redundancy(table_md[table_md.sum(axis=1).argsort()])
     0.0
     """
+    return read_order(x_md).redundancy
+
+
+def read_order(x_md: NDArray[np.float64]) -> RowOrder:
+    """Measure how much neighbouring rows repeat each other, and whether that is sorting alone.
+
+    Lags end at a hundred or a quarter of the rows, or before the first that could be chance. Nothing but the order of
+    rows decides. If they are sorted (`find_order`) and a smooth trend explains all but a little, they count as
+    independent; a time series with a column for the time has more to it than a trend.
+
+    Examples
+    --------
+    >>> table_md = np.random.default_rng(0).normal(size=(300, 4)) @ (np.eye(4) + 1)
+    >>> read_order(table_md[table_md[:, 2].argsort()])
+    RowOrder(redundancy=0.0, sorted_only=True)
+    """
     x_md = x_md[:MOST_ROWS]
     z_md = x_md - x_md.mean(axis=0)
     size_d = np.abs(z_md).max(axis=0, initial=0.0)
     z_md = z_md[:, size_d > 0] / size_d[size_d > 0]  # constant columns do not count
     redundancy = _sum_lags(z_md)
-    if redundancy == 0:
-        return 0.0
-    order_mk = find_order(z_md)
+    order_mk = find_order(z_md) if redundancy else None
     sorted_only = order_mk is not None and _sum_lags(_leave(z_md, order_mk)) < SLIGHT
-    return 0.0 if sorted_only else redundancy
+    return RowOrder(0.0 if sorted_only else redundancy, sorted_only)
 
 
 def find_order(z_md: NDArray[np.float64]) -> NDArray[np.float64] | None:

@@ -8,7 +8,7 @@ The rules, in the order they are applied:
    ``"drop"`` always leaves rows out, ``"impute"`` always fills, ``"error"`` refuses.
 3. Constant columns keep their place in the answer, with no links; the network does not see them.
 4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.dependence`), unless
-   ``independent_rows=True``. Nothing else hangs on the order of rows.
+   they are only sorted or ``independent_rows=True``. Nothing else hangs on the order of rows.
 5. Rows are put into an order that depends on their content only, so that neither row order nor column order
    nor units can change what a seeded draw picks. More than `max_rows` rows: one seeded draw (``"subsample"``)
    or up to eight disjoint draws whose answers are averaged (``"average"``).
@@ -29,7 +29,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphbam.dependence import count_rows, measure_redundancy
+from graphbam.dependence import RowOrder, count_rows, read_order
 from graphbam.errors import ConfigError, TableError
 from graphbam.scaling import standardise_columns
 from graphbam.table import Matrix, Table, spell_columns
@@ -92,7 +92,7 @@ class Prepared:
     features: dict[str, float]
     """What `describe_table` says."""
     redundancy: float = 0.0
-    """What `measure_redundancy` says: how much neighbouring rows repeat each other."""
+    """What `read_order` says: how much neighbouring rows repeat each other."""
     left_out: tuple[str, ...] = ()
     """Columns that were left out because of missing values."""
 
@@ -126,8 +126,8 @@ def prepare(table: Table, config: PreprocessingConfig | None = None) -> Prepared
     names, x_md, changes = _complete(table, config.missing)
     varying = _find_varying(table, names, x_md, changes)
     x_md = rescale(x_md[:, varying])
-    features = describe_table(x_md)
-    redundancy = 0.0 if config.independent_rows else _find_redundancy(x_md, changes)
+    order = RowOrder(0.0, sorted_only=True) if config.independent_rows else _judge_order(x_md, changes)
+    features = describe_table(np.random.default_rng(0).permutation(x_md) if order.sorted_only else x_md)
     kept = [names[k] for k in varying]
     warnings = _warn_about(kept, x_md)
     x_md = x_md[canonical_order(x_md, kept)]
@@ -143,7 +143,7 @@ def prepare(table: Table, config: PreprocessingConfig | None = None) -> Prepared
         changes=(*table.changes, *changes),
         warnings=tuple(warnings),
         features=features,
-        redundancy=redundancy,
+        redundancy=order.redundancy,
         left_out=gone,
     )
 
@@ -164,16 +164,18 @@ def _find_varying(table: Table, names: Sequence[str], x_md: Matrix, changes: lis
     return varying
 
 
-def _find_redundancy(x_md: Matrix, changes: list[str]) -> float:
-    """How much neighbouring rows repeat each other, and if they do, a report of it."""
-    redundancy = measure_redundancy(x_md)
-    if redundancy:
-        worth = count_rows(len(x_md), len(x_md), redundancy)
+def _judge_order(x_md: Matrix, changes: list[str]) -> RowOrder:
+    """How much neighbouring rows repeat each other, and a report where they do."""
+    order = read_order(x_md)
+    if order.sorted_only:
+        changes.append("rows are sorted by columns of the table: neighbours resemble each other, and count in full")
+    if order.redundancy:
+        worth = count_rows(len(x_md), len(x_md), order.redundancy)
         changes.append(
             f"neighbouring rows resemble each other: {len(x_md)} rows count as {worth:.0f} independent ones "
             "(independent_rows=True if they are only sorted, by something that is not in the table)"
         )
-    return redundancy
+    return order
 
 
 def standardise(x_bmd: Matrix) -> Tensor:
