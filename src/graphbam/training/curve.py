@@ -23,6 +23,9 @@ def draw_curve(log: Path, path: Path) -> Path:
         above.plot(tables, values, color=colour, alpha=0.25, linewidth=0.8)
         above.plot(tables, smooth(values), color=colour, linewidth=1.8, label=name)
     above.set(yscale="log", ylabel="loss, mean over pairs or candidates")
+    above.yaxis.set_major_formatter("{x:g}")
+    low, high = above.get_ylim()
+    above.yaxis.set_minor_formatter("{x:g}" if high < 10 * low else "")  # over more than a decade they would crowd
     above.legend(frameon=False)
     below.plot(tables, [line["tables_per_second"] for line in lines], color="#6c757d", linewidth=1)
     below.set(xlabel="simulated tables seen", ylabel="tables / s")
