@@ -194,7 +194,7 @@ def _attach(rng: torch.Generator, degree_b: Tensor, n_variables: int) -> Tensor:
 
 @graph_kind("regulators")
 def regulators(rng: torch.Generator, degree_b: Tensor, n_variables: int) -> Tensor:
-    """A few nodes are the parents of all others, and the k-th most popular one has 1/kᵃ of the children of the first.
+    """A few nodes have all the children, and the k-th most popular one 1/kᵃ as many as the first.
 
     As in gene networks: between a twentieth and a third of all nodes regulate, a lies between 0.7 and 1.7, and the most
     popular one may act on half of the nodes or more.
