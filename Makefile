@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test lint types unit clean
 
 demo: .venv/.installed
-	$(BIN)/graphbam infer src/graphbam/data/sachs.csv.gz -o out/demo
+	$(BIN)/graphbam infer src/graphbam/tables/data/sachs.csv.gz -o out/demo
 	@echo && echo "A simulated table, to compare with its true graph in out/world/world.png:"
 	$(BIN)/graphbam simulate --n-variables 12 --n-samples 500 --degree 3 --seed 1 -o out/world
 	$(BIN)/graphbam infer out/world/data.csv -o out/world/answer

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import torch
 
-from graphbam.network import ABLATIONS, EdgeNetConfig
-from graphbam.simulation.sem import sample_tables
+from graphbam.nn.edge_net import ABLATIONS, EdgeNetConfig
+from graphbam.nn.weights import load_weights
+from graphbam.simulation.values import sample_tables
 from graphbam.training import Budget, TrainConfig, train
 from graphbam.training.loss import edge_loss
-from graphbam.weights import load_weights
 
 PAPER = {
     "full": 0.173,

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from graphbam.dependence import count_rows_each
-from graphbam.metrics import average_precision, expected_calibration_error
+from graphbam.graphs.metrics import average_precision, expected_calibration_error
+from graphbam.nn.weights import LoadedWeights, load_weights
 from graphbam.simulation.config import SimulationConfig
-from graphbam.simulation.sem import Tables, sample_tables
+from graphbam.simulation.values import Tables, sample_tables
+from graphbam.tables.rows import count_rows_each
 from graphbam.training.loss import edge_loss
-from graphbam.weights import LoadedWeights, load_weights
 
 SHAPES = ((10, 200), (20, 400))
 """Variables and samples."""

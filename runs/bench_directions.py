@@ -17,7 +17,7 @@ import numpy as np
 import graphbam as gb
 from graphbam.benchmarks.cases import resolve_cases
 from graphbam.benchmarks.tables import draw_problem
-from graphbam.weights import load_colliders, load_weights
+from graphbam.nn.weights import load_colliders, load_weights
 
 CASES = [f"{mechanism}-d100-m500" for mechanism in ("linear", "chebyshev", "cosine", "postnonlinear", "mlp")]
 

@@ -81,8 +81,8 @@ def run_child(size: tuple[int, int], options: argparse.Namespace) -> dict[str, o
 
 def measure(d: int, m: int, options: argparse.Namespace) -> dict[str, object]:
     import graphbam as gb
-    from graphbam.networks import open_weights
-    from graphbam.workload import estimate_seconds
+    from graphbam.inference.networks import open_weights
+    from graphbam.nn.cost import estimate_seconds
 
     loaded = open_weights(options.weights, "cpu")
     import numpy as np

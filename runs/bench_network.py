@@ -26,17 +26,17 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from graphbam import spd
-from graphbam.network import DESIGNS, EdgeNet
+from graphbam.nn import spd
+from graphbam.nn.edge_net import DESIGNS, EdgeNet
+from graphbam.nn.weights import load_weights
 from graphbam.simulation.config import SimulationConfig
-from graphbam.simulation.sem import sample_tables
+from graphbam.simulation.values import sample_tables
 from graphbam.training.batch import Batch, Shape
 from graphbam.training.config import TrainConfig
+from graphbam.training.data import shape_grid
 from graphbam.training.floor import training_work
 from graphbam.training.loss import edge_loss
 from graphbam.training.step import Stepper
-from graphbam.training.stream import shape_grid
-from graphbam.weights import load_weights
 
 SHAPES = {"large": (16, 525, 55), "small": (32, 150, 20)}
 

@@ -13,8 +13,8 @@ import argparse
 
 import torch
 
+from graphbam.nn.weights import load_network, save_weights
 from graphbam.training.growth import grow_weights
-from graphbam.weights import load_network, save_weights
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ What the file holds decides what joins. Edge weights get a temperature and class
 of them fit, half judge), and the domain ranges, from tables of every shape of the training grid, which tell a user when
 a table is unlike anything seen. Collider weights get a temperature and an offset, fitted on fresh structures and judged
 on as many others, both with the mistakes of the edge weights that the network learnt from; then the weights of
-`graphbam.evidence`, fitted on whole tables and judged on others. AVICI's network, a baseline, gets nothing.
+`graphbam.directions.evidence`, fitted on whole tables and judged on others. AVICI's network, a baseline, gets nothing.
 
 A calibration is shipped only if it lowers the cross-entropy of what judges it by more than half a per cent.
 """
@@ -23,12 +23,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from graphbam.collider import ColliderNet
-from graphbam.evidence import TERMS
-from graphbam.network import EdgeNet
-from graphbam.preprocessing import describe_table, summarise_domain
+from graphbam.directions.evidence import TERMS
+from graphbam.nn.edge_net import EdgeNet
+from graphbam.nn.immorality_net import ColliderNet
+from graphbam.nn.weights import LoadedColliders, LoadedWeights, load_network, load_weights, save_weights
 from graphbam.simulation.config import SimulationConfig
-from graphbam.simulation.sem import sample_tables
+from graphbam.simulation.values import sample_tables
+from graphbam.tables.prepare import describe_table, summarise_domain
 from graphbam.training.calibration import (
     fit_calibration,
     fit_child_calibration,
@@ -38,10 +39,9 @@ from graphbam.training.calibration import (
     simulated_logits,
 )
 from graphbam.training.config import TrainConfig
-from graphbam.training.stream import shape_grid
-from graphbam.weights import LoadedColliders, LoadedWeights, load_network, load_weights, save_weights
+from graphbam.training.data import shape_grid
 
-DATA = Path(__file__).parents[1] / "src" / "graphbam" / "data"
+DATA = Path(__file__).parents[1] / "src" / "graphbam" / "weights"
 
 WORTHWHILE = 0.995
 """A calibration is shipped if it leaves less than this share of the cross-entropy."""

@@ -22,23 +22,23 @@ import numpy as np
 import pandas as pd
 import torch
 
-from graphbam.answers import ask_colliders, list_questions
 from graphbam.benchmarks.baselines import load_baseline
 from graphbam.benchmarks.baselines.bam import answer_from
 from graphbam.benchmarks.cases import resolve_cases
 from graphbam.benchmarks.scores import score_answer
 from graphbam.benchmarks.tables import Problem, draw_problem
-from graphbam.dependence import count_rows_each
-from graphbam.edges import Result
-from graphbam.graph import edge_classes
-from graphbam.metrics import expected_calibration_error
-from graphbam.scaling import standardise_columns
+from graphbam.graphs.graph import edge_classes
+from graphbam.graphs.metrics import expected_calibration_error
+from graphbam.inference.answers import ask_colliders, list_questions
+from graphbam.nn.weights import LoadedColliders, LoadedWeights, load_colliders, load_weights
+from graphbam.result import Result
 from graphbam.simulation.config import UNSEEN, SimulationConfig
 from graphbam.simulation.mechanisms import MECHANISMS
-from graphbam.simulation.sem import sample_tables
+from graphbam.simulation.values import sample_tables
+from graphbam.tables.rows import count_rows_each
+from graphbam.tables.scaling import standardise_columns
+from graphbam.training.data import mix_seed
 from graphbam.training.loss import edge_loss
-from graphbam.training.stream import mix_seed
-from graphbam.weights import LoadedColliders, LoadedWeights, load_colliders, load_weights
 
 SHAPES = ((10, 200), (20, 200), (20, 500), (50, 200), (100, 50), (100, 200), (100, 500))
 """Variables and samples of the simulated cells."""

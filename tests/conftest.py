@@ -5,7 +5,7 @@ import torch
 import torch._dynamo.testing
 from torch.testing import assert_close
 
-from graphbam.network import DESIGNS, EdgeNet
+from graphbam.nn.edge_net import DESIGNS, EdgeNet
 from graphbam.training import TrainConfig
 from standins import TINY, TINY_HEAD, TINY_RUN, randomise
 

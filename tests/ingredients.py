@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from graphbam.graph import skeleton
+from graphbam.graphs.graph import skeleton
 
 law = settings(max_examples=300, deadline=None, database=None)
 few = settings(max_examples=60, deadline=None, database=None)

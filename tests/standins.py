@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 import graphbam as gb
-from graphbam.collider import ColliderNet, ColliderNetConfig
-from graphbam.graph import edge_classes, v_structures
+from graphbam.graphs.graph import edge_classes, v_structures
+from graphbam.nn.immorality_net import ColliderNet, ColliderNetConfig
+from graphbam.nn.weights import save_weights
 from graphbam.simulation.config import SimulationConfig
-from graphbam.weights import save_weights
 
 TINY = {
     "channels": 6,

@@ -1,4 +1,4 @@
-"""Imports point one way, so that each part can be understood, and loaded, without those above it."""
+"""Who may import whom: one allow-list over every module, so that each room can be understood without those above it."""
 
 from __future__ import annotations
 
@@ -9,56 +9,43 @@ import pytest
 
 SRC = Path(__file__).resolve().parents[1] / "src" / "graphbam"
 
-MAKING = {"graphbam.simulation", "graphbam.training", "graphbam.benchmarks"}
-FACES = {"graphbam.cli", "graphbam.web"}
+PRODUCT = {"errors", "graphs", "tables", "nn", "directions", "result", "inference", "output"}
+MAKING = {"simulation", "training", "benchmarks"}
 
-DIRECTIONS = ["probabilities", "claims", "questions", "arrows", "orientation", "decisions", "extensions"]
-"""Numpy only, and each may use only those before it."""
-
-FORBIDDEN = {
-    "graph": {"torch", "pandas", "graphbam.meek", "graphbam.metrics"} | MAKING,
-    "meek": {"torch", "pandas"} | MAKING,
-    "metrics": {"torch", "pandas"} | MAKING,
-    "spd": {"pandas", "graphbam.layers", "graphbam.network"} | MAKING,
-    "layers": {"pandas", "graphbam.network"} | MAKING,
-    "network": {"pandas", "graphbam.estimator"} | MAKING,
-    "table": MAKING,
-    "preprocessing": MAKING,
-    "edges": MAKING,
-    "writers": MAKING,
-    "figures": MAKING,
-    "weights": MAKING,
-    "avici": {"pandas"} | MAKING,
-    "labelled": MAKING,
-    "workload": {"pandas", "graphbam.networks"} | MAKING,
-    "networks": {"graphbam.answers", "graphbam.stability", "graphbam.estimator"} | MAKING,
-    "answers": {"graphbam.stability", "graphbam.estimator"} | MAKING,
-    "stability": {"graphbam.answers", "graphbam.estimator"} | MAKING,
-    "estimator": MAKING,
-    "simulation": {
-        "graphbam.network",
-        "graphbam.layers",
-        "graphbam.spd",
-        "graphbam.training",
-        "graphbam.benchmarks",
-    },
-    "training": {"graphbam.benchmarks"},
+ALLOWED = {
+    "errors": set(),
+    "graphs": {"errors"},
+    "tables": {"errors"},
+    "nn": {"errors"},
+    "directions": {"errors", "graphs"},
+    "result": {"errors", "graphs", "directions", "output"},
+    "inference": {"errors", "graphs", "tables", "nn", "directions", "result"},
+    "output": {"errors", "graphs", "result", "tables.domain"},
+    "simulation": {"errors", "graphs", "tables.prepare"},
+    "training": {"errors", "graphs", "tables", "nn", "directions", "simulation"},
+    "benchmarks": PRODUCT | {"simulation", "training"},
+    "cli": PRODUCT | MAKING | {"web"},
+    "web": PRODUCT | {"cli"},
 }
-"""A module or package, and what it must never import, not even inside a function."""
+"""A room, and the rooms or modules it may import, inside functions too; itself, always."""
 
-FORBIDDEN |= {
-    module: {"torch", "pandas", "graphbam.edges", *(f"graphbam.{later}" for later in DIRECTIONS[k + 1 :])} | MAKING
-    for k, module in enumerate(DIRECTIONS)
-}
+LAZY_ROOMS = {("result", "output")}
+"""Imports that are allowed inside a method only."""
 
-LAZY = {"matplotlib", "gadjid", "sklearn", "scipy", "pyarrow", "starlette", "uvicorn"}
+OPTIONAL = {"matplotlib", "gadjid", "sklearn", "scipy", "pyarrow", "starlette", "uvicorn"}
 """Optional packages: imported inside functions, never while graphbam loads."""
+
+FOREIGN = {"graphs": {"numpy"}, "directions": {"numpy"}, "nn": {"numpy", "torch", "safetensors", "triton"}}
+"""Rooms that load with little: the packages they may import at the top of a module."""
+
+ROOT = {"__init__", "errors", "result", "inference"}
+"""All that may lie in the root; rooms are packages."""
 
 FILES = sorted(SRC.rglob("*.py"))
 
 
 def module_of(path):
-    """Name below graphbam: ``graph``, or ``simulation.noise``."""
+    """Name below graphbam: ``result``, or ``simulation.noise``; a package goes by its own name."""
     return ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -73,47 +60,83 @@ def imported(nodes):
     return seen
 
 
-def offences(seen, forbidden):
-    return sorted(s for s in seen if any(f"{s}.".startswith(f"{f}.") for f in forbidden))
+def rooms_in(seen):
+    """Modules of graphbam among imported names, as in `module_of`; the package itself does not count."""
+    return {name.removeprefix("graphbam.") for name in seen if name.startswith("graphbam.")} - {"__version__"}
 
 
-RULES = [
-    pytest.param(path, forbidden, id=module_of(path))
-    for path in FILES
-    for module, forbidden in FORBIDDEN.items()
-    if module_of(path) == module or module_of(path).startswith(f"{module}.")
-]
+def within(module, rooms):
+    """Whether a module is one of these rooms, or inside one."""
+    return any(f"{module}.".startswith(f"{room}.") for room in rooms)
 
 
-@pytest.mark.parametrize(("path", "forbidden"), RULES)
-def test_arrows_point_one_way(path, forbidden):
-    seen = imported(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    assert not offences(seen, forbidden | FACES)
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=module_of(path)) for path in FILES])
+def each_module(files=FILES):
+    return pytest.mark.parametrize("path", [pytest.param(path, id=module_of(path)) for path in files])
+
+
+INNER = [path for path in FILES if module_of(path) != "__init__"]
+
+
+@each_module(INNER)
+def test_imports_stay_within_the_allow_list(path):
+    room = module_of(path).split(".")[0]
+    assert room in ALLOWED, f"{room} is not listed: say which rooms it may import"
+    seen = rooms_in(imported(ast.walk(tree_of(path))))
+    assert sorted(name for name in seen if not within(name, ALLOWED[room] | {room})) == []
+
+
+@each_module()
 def test_imports_are_absolute_and_optional_ones_wait(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree, room = tree_of(path), module_of(path).split(".")[0]
     assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
-    if not module_of(path).startswith("web"):  # the web package as a whole is loaded inside a function
-        assert not offences(imported(tree.body), LAZY)
+    at_once = imported(tree.body)
+    if room != "web":  # the web package as a whole is loaded inside a function
+        assert not {name for name in at_once if within(name, OPTIONAL)}
+    assert not {name for name in rooms_in(at_once) if (room, name.split(".")[0]) in LAZY_ROOMS}
 
 
-@pytest.mark.parametrize("module", ["graph", "meek", "metrics"])
-def test_graphs_load_with_numpy_alone(module):
-    tree = ast.parse((SRC / f"{module}.py").read_text(encoding="utf-8"))
-    outside = {name.split(".")[0] for name in imported(tree.body)} - {"numpy", "graphbam"}
-    assert outside <= {"__future__", "collections", "dataclasses", "typing"}
+@each_module([path for path in INNER if module_of(path).split(".")[0] in FOREIGN])
+def test_the_vocabulary_loads_with_little(path):
+    import sys
+
+    outside = {name.split(".")[0] for name in imported(tree_of(path).body)} - {"graphbam"}
+    assert outside - sys.stdlib_module_names <= FOREIGN[module_of(path).split(".")[0]]
+
+
+def test_nobody_imports_in_circles():
+    edges = {}
+    for path in INNER:
+        seen = rooms_in(imported(tree_of(path).body))
+        modules = {module_of(other) for other in INNER}
+        edges[module_of(path)] = {n for n in seen if n in modules} | {
+            n.rpartition(".")[0] for n in seen if n.rpartition(".")[0] in modules and n not in modules
+        }
+    done, path = set(), []
+
+    def visit(module):
+        assert module not in path, f"circle: {' → '.join([*path[path.index(module) :], module])}"
+        if module not in done:
+            path.append(module)
+            for other in sorted(edges[module] - {module}):
+                visit(other)
+            path.pop()
+            done.add(module)
+
+    for module in sorted(edges):
+        visit(module)
+
+
+def test_little_lies_in_the_root():
+    assert {path.stem for path in SRC.glob("*.py")} <= ROOT
 
 
 def test_the_guard_sees_every_way_to_import():
-    lines = [
-        "import graphbam.simulation.noise",
-        "def f():",
-        " from graphbam import training",
-        " import torch.nn",
-    ]
+    lines = ["import graphbam.simulation.noise", "def f():", " from graphbam import training", " import torch.nn"]
     seen = imported(ast.walk(ast.parse("\n".join(lines))))
-    expected = ["graphbam.simulation.noise", "graphbam.training", "torch.nn"]
-    assert offences(seen, MAKING | {"torch"}) == expected
-    assert not offences({"graphbam.simulations", "torchvision"}, MAKING | {"torch"})
+    assert rooms_in(seen) == {"simulation.noise", "training"}
+    assert within("simulation.noise", {"simulation"})
+    assert not within("simulations", {"simulation"})

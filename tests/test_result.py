@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from pandas.testing import assert_frame_equal
 
-from graphbam.decisions import expected_shd
-from graphbam.edges import Failure, OrientationMissingError, Result, suspect_children
+from graphbam.directions.cpdag import expected_shd
 from graphbam.errors import ConfigError, GraphbamError, GraphError
-from graphbam.graph import is_cpdag
-from graphbam.knowledge import Knowledge
+from graphbam.graphs.graph import is_cpdag
+from graphbam.graphs.knowledge import Knowledge
+from graphbam.result import Failure, OrientationMissingError, Result, suspect_children
 
 D = 6
 NAMES = tuple("abcdef")

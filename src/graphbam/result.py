@@ -13,16 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from graphbam.errors import ConfigError, GraphError
-from graphbam.graph import MORAL, SKELETON, Graph, directed_part, undirected_part
-from graphbam.knowledge import Knowledge
-from graphbam.probabilities import choose_pairs, tidy_probabilities
-from graphbam.table import Matrix
+from graphbam.graphs.cut import choose_pairs, tidy_probabilities
+from graphbam.graphs.graph import MORAL, SKELETON, Graph, directed_part, undirected_part
+from graphbam.graphs.knowledge import Knowledge
+from graphbam.tables.read import Matrix
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from graphbam.orientation import Orientation
-    from graphbam.writers import Link
+    from graphbam.directions.orientation import Orientation
+    from graphbam.output.files import Link
 
 Objective: TypeAlias = Literal["shd", "fdr", "threshold"]
 
@@ -92,15 +92,15 @@ class OrientedGraph(Graph):
         return table
 
     def expected_shd(self) -> float:
-        """Structural Hamming distance to expect to the true CPDAG; see `graphbam.decisions.expected_shd`."""
-        from graphbam.decisions import expected_shd
+        """Structural Hamming distance to expect to the true CPDAG; see `graphbam.directions.cpdag.expected_shd`."""
+        from graphbam.directions.cpdag import expected_shd
 
         p_dd = self.edge_probability_dd
         return expected_shd(self.adjacency, np.stack([1 - p_dd, p_dd, 0 * p_dd], axis=-1), self.arrow_probability_dd)
 
     def sample_dags(self, n: int, seed: int = 0) -> list[Graph]:
-        """Draw DAGs from those this graph stands for, with replacement; see `graphbam.extensions.sample_dags`."""
-        from graphbam.extensions import sample_dags
+        """Draw DAGs from those this graph stands for, with replacement; see `graphs.extensions.sample_dags`."""
+        from graphbam.graphs.extensions import sample_dags
 
         return [Graph(self.names, dag) for dag in sample_dags(self.adjacency, n, np.random.default_rng(seed))]
 
@@ -167,7 +167,7 @@ class Result:
         object.__setattr__(self, "probabilities", tidy_probabilities(self.probabilities, len(self.names)))
         object.__setattr__(self, "names", tuple(self.names))
         if self.colliders is not None:
-            from graphbam.claims import CLAIM
+            from graphbam.directions.immoralities import CLAIM
 
             claims = np.array([tuple(row) for row in self.colliders], dtype=CLAIM)
             object.__setattr__(self, "colliders", _frozen(claims))
@@ -221,7 +221,7 @@ class Result:
         Parameters
         ----------
         objective : {"shd", "fdr", "threshold"}, optional
-            What makes a graph the best one, see `graphbam.decisions.decide`: the smallest expected structural
+            What makes a graph the best one, see `graphbam.directions.cpdag.decide`: the smallest expected structural
             Hamming distance; the most edges that keep a false-discovery target, among edges and among arrows;
             or all edges and colliders above a threshold. By default the one whose number is given, else ``"shd"``.
         threshold : float, optional
@@ -259,7 +259,7 @@ class Result:
     @functools.cached_property
     def arrow_probabilities(self) -> Matrix:
         """Shape (D, D): probability of i → j given that i and j are adjacent; what is missing to one is open."""
-        from graphbam.arrows import arrow_probabilities
+        from graphbam.directions.arrows import arrow_probabilities
 
         return _frozen(arrow_probabilities(self.probabilities, self._colliders(), self._forbidden()))
 
@@ -273,7 +273,7 @@ class Result:
 
     def _decide(self, threshold: float | None, fdr: float | None) -> Orientation:
         """Choose edges and arrows; remembered, since files, picture and report ask for the same again."""
-        from graphbam.decisions import decide
+        from graphbam.directions.cpdag import decide
 
         if (threshold, fdr) not in self._decided:
             numbers = {name: number for name, number in (("threshold", threshold), ("fdr", fdr)) if number is not None}
@@ -293,7 +293,7 @@ class Result:
         return self.colliders
 
     def _forbidden(self) -> npt.NDArray[np.bool_] | None:
-        """Arrows that prior knowledge excludes, as `graphbam.claims` reads them."""
+        """Arrows that prior knowledge excludes, as `graphbam.directions.immoralities` reads them."""
         known = self.knowledge
         if not known:
             return None
@@ -353,7 +353,7 @@ class Result:
         return "\n".join(lines)
 
     def _say_links(self, threshold: float | None, n_edges: int) -> list[str]:
-        from graphbam.writers import list_links
+        from graphbam.output.files import list_links
 
         links, table = list_links(self, threshold), self.table()
         direct = {frozenset((link.a, link.b)) for link in links}
@@ -412,8 +412,8 @@ class Result:
         return cls(**kept)
 
     def save(self, folder: str | os.PathLike[str], threshold: float | None = None, fdr: float | None = None) -> None:
-        """Write edges.csv, graph.json and other files; see `graphbam.writers.save_outputs`."""
-        from graphbam.writers import save_outputs
+        """Write edges.csv, graph.json and other files; see `graphbam.output.files.save_outputs`."""
+        from graphbam.output.files import save_outputs
 
         save_outputs(self, folder, threshold=threshold, fdr=fdr)
 

@@ -12,7 +12,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
-from graphbam.avici import NEVER, AviciNet, AviciNetConfig, Block
 from graphbam.benchmarks.baselines.avici import (
     Avici,
     AviciRetrained,
@@ -20,9 +19,10 @@ from graphbam.benchmarks.baselines.avici import (
     find_checkpoint,
     moral_probabilities,
 )
+from graphbam.benchmarks.baselines.avici_net import NEVER, AviciNet, AviciNetConfig, Block
 from graphbam.errors import ConfigError
+from graphbam.nn.weights import save_weights
 from graphbam.training.floor import training_work
-from graphbam.weights import save_weights
 
 TINY = {"channels": 6, "blocks": 4, "heads": 2, "key_size": 4, "widening": 2}
 
@@ -219,7 +219,9 @@ def test_the_retrained_network_answers(weights):
 
 def test_missing_weights_are_a_reason():
     reason = AviciRetrained(weights="nowhere").skip(100, 10)
-    assert reason == "needs weights 'nowhere', which are not here: graphbam train --network avici --data paper"
+    assert (
+        reason == "needs the comparison weights 'nowhere', which are in runs/weights of a clone and not in the package"
+    )
 
 
 # ── the authors' own weights, with a stand-in for their package ─────────────────────────────────────────────────────

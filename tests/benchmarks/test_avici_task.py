@@ -11,19 +11,19 @@ from torch.testing import assert_close
 from toy_runs import log_of, run
 from typer.testing import CliRunner
 
-from graphbam.avici import AviciNet, AviciNetConfig
+from graphbam.benchmarks.baselines.avici_net import AviciNet, AviciNetConfig
 from graphbam.cli import app
 from graphbam.errors import ConfigError, WeightsError
-from graphbam.network import EdgeNetConfig
+from graphbam.nn.edge_net import EdgeNetConfig
+from graphbam.nn.weights import load_arrows, load_colliders, load_network, load_weights, read_tensors, save_weights
 from graphbam.simulation.config import SimulationConfig
 from graphbam.training import TrainConfig
 from graphbam.training.config import AcyclicityConfig, StructureConfig
+from graphbam.training.data import Stream
 from graphbam.training.loop import new_network
 from graphbam.training.loss import DualAscent, arrow_loss, spectral_radius
+from graphbam.training.objectives import ArrowTask, task_of
 from graphbam.training.step import Stepper
-from graphbam.training.stream import Stream
-from graphbam.training.tasks import ArrowTask, task_of
-from graphbam.weights import load_arrows, load_colliders, load_network, load_weights, read_tensors, save_weights
 from standins import TINY_RUN
 
 CPU = torch.device("cpu")
@@ -293,7 +293,7 @@ def test_chunks_do_not_change_probabilities(monkeypatch, tmp_path):
     loaded = load_arrows(tmp_path / "w")
     x = torch.randn(5, 9, 4, generator=torch.Generator().manual_seed(0))
     whole = loaded.probabilities(x)
-    monkeypatch.setattr("graphbam.weights.CELLS_A_CHUNK", 2 * 9 * 4)
+    monkeypatch.setattr("graphbam.nn.weights.CELLS_A_CHUNK", 2 * 9 * 4)
     assert_close(loaded.probabilities(x), whole)
 
 

@@ -6,6 +6,7 @@ import os
 import random
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines.glasso import Glasso
 from graphbam.benchmarks.grading import grade, keep_acyclic, partial_correlations
 from graphbam.errors import ConfigError, GraphError
-from graphbam.graph import is_dag, skeleton
+from graphbam.graphs.graph import is_dag, skeleton
 
 SHORT = {
     "sam": {"train_epochs": 20, "test_epochs": 5},
@@ -246,10 +247,10 @@ def test_missing_package_is_a_reason(monkeypatch):
 
 
 def test_missing_weights_are_a_reason(monkeypatch):
-    from graphbam.benchmarks.baselines import bam
+    from graphbam.benchmarks.baselines import _weights
 
-    monkeypatch.setattr(bam, "list_weights", lambda: ["edges"])
-    assert "'edges-paper' are not in the package" in load_baseline("graphbam-paper").skip(200, 10)
+    monkeypatch.setattr(_weights, "FOLDER", Path("nowhere"))
+    assert "'edges-paper', which are in runs/weights" in load_baseline("graphbam-paper").skip(200, 10)
 
 
 @pytest.mark.parametrize(("name", "shape"), [("glasso", (9, 3)), ("lingam", (10, 10)), ("sortnregress", (10, 10))])

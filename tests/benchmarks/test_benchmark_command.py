@@ -7,7 +7,7 @@ import pytest
 
 from graphbam import cli
 from graphbam.benchmarks.cases import SUITES
-from graphbam.benchmarks.runner import Progress
+from graphbam.benchmarks.run import Progress
 from graphbam.cli import _benchmark
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from graphbam.benchmarks.baselines.additive import AdditiveModel
 from graphbam.benchmarks.baselines.cam import Cam, CamUnpruned, grow, screen
-from graphbam.graph import is_dag, skeleton
+from graphbam.graphs.graph import is_dag, skeleton
 
 
 def standardise(x_md):

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from graphbam.benchmarks.baselines.ccdr import GAMMA, Ccdr, Descent, choose, log_likelihood, lowers, shrink, walk_path
-from graphbam.graph import is_dag, skeleton
+from graphbam.graphs.graph import is_dag, skeleton
 
 
 def standardise(x_md):

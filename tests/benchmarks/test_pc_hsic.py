@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from graphbam.benchmarks.baselines.pc_hsic import PcHsic, ResidualTest, centred_kernel, factorise, hsic_p_value
-from graphbam.graph import skeleton
+from graphbam.graphs.graph import skeleton
 
 
 def standardise(x_md):

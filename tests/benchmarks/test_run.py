@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
-from graphbam.benchmarks import runner
+from graphbam.benchmarks import run as runner
 from graphbam.benchmarks.cases import resolve_cases
 from graphbam.benchmarks.store import COLUMNS
 from graphbam.benchmarks.tables import draw_problem

@@ -8,7 +8,7 @@ from graphbam.benchmarks.grading import grade
 from graphbam.benchmarks.scores import CPDAG_COLUMNS, MORAL_COLUMNS, SKELETON_COLUMNS, score_answer
 from graphbam.benchmarks.tables import Problem
 from graphbam.errors import GraphError
-from graphbam.graph import skeleton
+from graphbam.graphs.graph import skeleton
 
 
 def adjacency(d, *edges):

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
-from graphbam import cli, figures
+from graphbam import cli
 from graphbam.cli import _simulate
-from graphbam.edges import Result
+from graphbam.output import figures
+from graphbam.result import Result
 from graphbam.simulation import GRAPHS, MECHANISMS, NOISES
 from standins import save_toy_colliders
 
@@ -104,7 +105,7 @@ def test_help_loads_nothing_heavy():
 
 # ── infer ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-TINY = Path(__file__).parent / "data" / "tiny.safetensors"
+TINY = Path(__file__).parents[1] / "data" / "tiny.safetensors"
 FILES = {"edges.csv", "graph.json", "graph.graphml", "graph.dot", "report.html", "graph.png"}
 
 
@@ -290,7 +291,7 @@ def test_directions_are_written_and_told(infer, table, toy_colliders, cut):
 
 
 def test_directions_that_cannot_be_found_are_missed_aloud(infer, table, tmp_path, monkeypatch):
-    monkeypatch.setattr("graphbam.weights._shipped", lambda: tmp_path)
+    monkeypatch.setattr("graphbam.nn.weights._shipped", lambda: tmp_path)
     for directions in ((), ("--cpdag",)):
         code, text, error, out = infer(table, directions=directions)
         assert (code, text) == (2, "")
@@ -305,8 +306,8 @@ def test_directions_that_cannot_be_found_are_missed_aloud(infer, table, tmp_path
 
 
 def test_weights_are_listed_with_size_and_training(capsys, monkeypatch, tmp_path):
-    from graphbam import weights
     from graphbam.cli import _weights
+    from graphbam.nn import weights
 
     for module, name in ((weights, "_shipped"), (_weights, "_data")):
         monkeypatch.setattr(module, name, lambda: tmp_path)

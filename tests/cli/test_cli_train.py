@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from graphbam.cli import app
 from graphbam.errors import ConfigError, WeightsError
-from graphbam.weights import load_weights
+from graphbam.nn.weights import load_weights
 
 
 def run(*words):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphbam.arrows import arrow_probabilities
-from graphbam.graph import skeleton
-from graphbam.orientation import orient
+from graphbam.directions.arrows import arrow_probabilities
+from graphbam.directions.orientation import orient
+from graphbam.graphs.graph import skeleton
 from ingredients import SQUARE, edges_of, few, forbidding, numbers, p_of, unshielded
 
 

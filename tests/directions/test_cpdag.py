@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_graph import dags, markov_classes, random_dag, union
 
-from graphbam import decisions
-from graphbam.claims import read_beliefs, read_probabilities
-from graphbam.decisions import decide, expected_shd
+from graphbam.directions import cpdag as decisions
+from graphbam.directions.cpdag import decide, expected_shd
+from graphbam.directions.immoralities import read_beliefs, read_probabilities
+from graphbam.directions.orientation import direct_edges, orient
+from graphbam.directions.questions import claim_table, find_questions
 from graphbam.errors import ConfigError, GraphError, KnowledgeError
-from graphbam.graph import consistent_extension, edge_classes, is_cpdag, is_dag, skeleton, v_structures
-from graphbam.metrics import shd
-from graphbam.orientation import direct_edges, orient
-from graphbam.questions import claim_table, find_questions
+from graphbam.graphs.graph import consistent_extension, edge_classes, is_cpdag, is_dag, skeleton, v_structures
+from graphbam.graphs.metrics import shd
 from ingredients import (
     CHAIN,
     OBJECTIVES,
@@ -37,7 +38,6 @@ from ingredients import (
     sizes,
     unshielded,
 )
-from test_graph import dags, markov_classes, random_dag, union
 
 # ── valid whatever the probabilities ───────────────────────────────────────────────────────────────────
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from graphbam.claims import CLAIM
-from graphbam.evidence import LEAST, TERMS, describe_claims, weigh_claims
+from graphbam.directions.evidence import LEAST, TERMS, describe_claims, weigh_claims
+from graphbam.directions.immoralities import CLAIM
 
 ALONE = {"offset": 0.0, "child": 1.0, "moral": 0.0, "links": 0.0, "candidates": 0.0}
 """Weights that leave the word to the collider network."""

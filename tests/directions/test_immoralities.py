@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from graphbam.claims import read_beliefs, read_probabilities
-from graphbam.decisions import decide
+from graphbam.directions.cpdag import decide
+from graphbam.directions.immoralities import read_beliefs, read_probabilities
+from graphbam.directions.orientation import orient
 from graphbam.errors import GraphError, KnowledgeError
-from graphbam.knowledge import Knowledge
-from graphbam.orientation import orient
+from graphbam.graphs.knowledge import Knowledge
 from ingredients import CHAIN, complete, few, numbers, sizes
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphbam.probabilities import choose_pairs
+from graphbam.graphs.cut import choose_pairs
 
 
 @pytest.mark.parametrize("fdr", [0.05, 0.2, 0.5, 0.9])

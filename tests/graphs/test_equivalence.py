@@ -8,11 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from graphbam import meek
-from graphbam.errors import GraphError, KnowledgeError
-from graphbam.graph import consistent_extension, dag_to_cpdag, is_dag, skeleton, undirected_part, v_structures
-from graphbam.meek import apply_knowledge, close_under_meek, rule_1, rule_2, rule_3, rule_4
 from test_graph import (
     acyclic,
     all_dags,
@@ -23,6 +18,11 @@ from test_graph import (
     random_dag,
     union,
 )
+
+from graphbam.errors import GraphError, KnowledgeError
+from graphbam.graphs import equivalence as meek
+from graphbam.graphs.equivalence import apply_knowledge, close_under_meek, rule_1, rule_2, rule_3, rule_4
+from graphbam.graphs.graph import consistent_extension, dag_to_cpdag, is_dag, skeleton, undirected_part, v_structures
 
 law = settings(max_examples=40, deadline=None, database=None)
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from graphbam.errors import GraphError
-from graphbam.extensions import sample_dags
-from graphbam.graph import consistent_extension, dag_to_cpdag, is_dag
-from graphbam.orientation import orient
-from ingredients import SQUARE, complete, few, forbidding
 from test_graph import dags, markov_classes, union
+
+from graphbam.directions.orientation import orient
+from graphbam.errors import GraphError
+from graphbam.graphs.extensions import sample_dags
+from graphbam.graphs.graph import consistent_extension, dag_to_cpdag, is_dag
+from ingredients import SQUARE, complete, few, forbidding
 
 
 def test_samples_are_uniform_over_every_small_class():

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphbam.errors import GraphError
-from graphbam.graph import (
+from graphbam.graphs.graph import (
     Graph,
     check_adjacency,
     consistent_extension,
@@ -37,7 +37,7 @@ from graphbam.graph import (
     v_structures,
 )
 
-PAIRS = Path(__file__).resolve().parents[2] / "shared" / "data" / "dag_cpdag_pairs" / "grandag_pairs.npz"
+PAIRS = Path(__file__).resolve().parents[3] / "shared" / "data" / "dag_cpdag_pairs" / "grandag_pairs.npz"
 
 COLLIDER = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]], dtype=np.int8)
 CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=np.int8)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphbam.errors import KnowledgeError
-from graphbam.knowledge import Knowledge, find_cycle, read_edge
+from graphbam.graphs.knowledge import Knowledge, find_cycle, read_edge
 
 NAMES = ["a", "b", "c", "d"]
 

@@ -13,17 +13,17 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 import graphbam as gb
-from graphbam.answers import OBVIOUS_FROM, list_questions
-from graphbam.device import choose_device
-from graphbam.edges import Failure, OrientationMissingError, Result
 from graphbam.errors import ConfigError, GraphbamError, KnowledgeError, WeightsError
-from graphbam.estimator import COLLIDERS
-from graphbam.graph import is_cpdag
-from graphbam.network import EdgeNet, EdgeNetConfig
-from graphbam.networks import open_colliders
-from graphbam.stability import draw_resamples
-from graphbam.weights import load_colliders, load_weights, save_weights
-from graphbam.workload import count_operations, estimate_seconds, measure_speed
+from graphbam.graphs.graph import is_cpdag
+from graphbam.inference.answers import OBVIOUS_FROM, list_questions
+from graphbam.inference.journey import COLLIDERS
+from graphbam.inference.networks import open_colliders
+from graphbam.inference.stability import draw_resamples
+from graphbam.nn.cost import count_operations, estimate_seconds, measure_speed
+from graphbam.nn.device import choose_device
+from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
+from graphbam.nn.weights import load_colliders, load_weights, save_weights
+from graphbam.result import Failure, OrientationMissingError, Result
 from standins import Contrast, PartialCorrelation, Spy, save_toy_colliders
 
 TINY = EdgeNetConfig(
@@ -58,7 +58,7 @@ def no_shipped_colliders(request, monkeypatch):
         return None if colliders == COLLIDERS else open_colliders(colliders, device)
 
     if "shipped" not in request.fixturenames:
-        monkeypatch.setattr("graphbam.estimator.open_colliders", open_others)
+        monkeypatch.setattr("graphbam.inference.journey.open_colliders", open_others)
 
 
 @pytest.fixture
@@ -237,7 +237,7 @@ def test_stability_is_a_share_and_high_for_strong_links(frame):
 def test_stability_runs_in_batches(frame, monkeypatch):
     whole, cut = Spy(), Spy()
     first = gb.infer(frame, weights=whole, stability=10)
-    monkeypatch.setattr("graphbam.networks.CELLS_AT_ONCE", 3 * frame.size)
+    monkeypatch.setattr("graphbam.inference.networks.CELLS_AT_ONCE", 3 * frame.size)
     second = gb.infer(frame, weights=cut, stability=10)
     assert [s[0] for s in whole.shapes] == [1, 10]
     assert [s[0] for s in cut.shapes] == [1, 3, 3, 3, 1]
@@ -275,7 +275,7 @@ def test_operations_are_counted_as_torch_counts_them(n_samples, n_variables):
 
 
 def test_the_machine_is_measured_only_for_listeners(frame, tiny_path, monkeypatch):
-    monkeypatch.setattr("graphbam.workload.measure_speed", lambda: pytest.fail("nobody asked how long it takes"))
+    monkeypatch.setattr("graphbam.nn.cost.measure_speed", lambda: pytest.fail("nobody asked how long it takes"))
     gb.infer(frame, weights=tiny_path)
 
 
@@ -287,7 +287,7 @@ def test_threads_match_the_work_and_are_given_back(frame, tiny_path, monkeypatch
     try:
         torch.set_num_threads(2)
         gb.infer(frame, weights=loaded)
-        monkeypatch.setattr("graphbam.workload.OPERATIONS_A_THREAD", 1.0)
+        monkeypatch.setattr("graphbam.nn.cost.OPERATIONS_A_THREAD", 1.0)
         gb.infer(frame, weights=loaded)
         assert torch.get_num_threads() == 2
     finally:
@@ -341,7 +341,7 @@ def colliders(request, toy_colliders):
 @pytest.fixture
 def ask_all(monkeypatch):
     """No pair is too obvious to be asked about: the frame has but one collider, and it is."""
-    monkeypatch.setattr("graphbam.answers.OBVIOUS_FROM", 2.0)
+    monkeypatch.setattr("graphbam.inference.answers.OBVIOUS_FROM", 2.0)
 
 
 @pytest.fixture
@@ -366,7 +366,7 @@ def arrows_of(result):
 
 
 def test_obvious_pairs_are_not_asked_about_and_get_their_arrows_all_the_same(collider_frame, monkeypatch):
-    monkeypatch.setattr("graphbam.answers.OBVIOUS_FROM", OBVIOUS_FROM)
+    monkeypatch.setattr("graphbam.inference.answers.OBVIOUS_FROM", OBVIOUS_FROM)
     result = gb.infer(collider_frame, colliders=Contrast())
     assert result.probabilities[0, 1, 2] >= OBVIOUS_FROM  # a and b, by their child c
     assert (0, 1) not in {(claim["a"], claim["b"]) for claim in result.colliders}
@@ -449,7 +449,7 @@ def test_draws_are_averaged_and_long_tables_cut(collider_frame, monkeypatch):
     assert {rows for rows, _ in spy.shapes} == {133}
     parts = np.array(spy.answers).reshape(3, -1)
     np.testing.assert_allclose(np.sort(result.colliders["probability"]), np.sort(parts.mean(axis=0)))
-    monkeypatch.setattr("graphbam.answers.COLLIDER_ROWS", 90)
+    monkeypatch.setattr("graphbam.inference.answers.COLLIDER_ROWS", 90)
     spy = Contrast()
     result = gb.infer(collider_frame, colliders=spy)
     assert spy.shapes == [(90, 6)]
@@ -460,7 +460,7 @@ def test_questions_go_in_batches_and_come_back_in_order(colliders, monkeypatch):
     x_md = np.random.default_rng(1).normal(size=(50, 9)).cumsum(axis=1)
     settings = {"weights": PartialCorrelation(), "colliders": colliders}
     whole = gb.infer(x_md, **settings).colliders
-    monkeypatch.setattr("graphbam.answers.CELLS_OF_QUESTIONS", 800)
+    monkeypatch.setattr("graphbam.inference.answers.CELLS_OF_QUESTIONS", 800)
     parts = gb.infer(x_md, **settings).colliders
     assert len(whole) > 5
     assert whole[["a", "c", "b"]].tolist() == parts[["a", "c", "b"]].tolist()
@@ -497,10 +497,10 @@ def test_directions_can_be_switched_off(collider_frame, toy_colliders):
 @pytest.fixture
 def shipped(tmp_path, monkeypatch):
     """A package that comes with both weights."""
-    edges = Path(gb.__file__).parent / "data" / "edges.safetensors"
+    edges = Path(gb.__file__).parent / "weights" / "edges.safetensors"
     (tmp_path / "edges.safetensors").write_bytes(edges.read_bytes())
     save_toy_colliders(tmp_path / "colliders.safetensors")
-    monkeypatch.setattr("graphbam.weights._shipped", lambda: tmp_path)
+    monkeypatch.setattr("graphbam.nn.weights._shipped", lambda: tmp_path)
 
 
 def test_weights_in_the_package_are_used_unasked(collider_frame, toy_colliders, shipped):
@@ -538,7 +538,7 @@ def test_no_moral_pair_no_question(colliders):
 
 
 def test_progress_tells_of_directions(collider_frame, toy_colliders, monkeypatch):
-    monkeypatch.setattr("graphbam.networks.CELLS_AT_ONCE", collider_frame.size)
+    monkeypatch.setattr("graphbam.inference.networks.CELLS_AT_ONCE", collider_frame.size)
     told = []
     gb.infer(collider_frame, colliders=toy_colliders, stability=3, progress=lambda *both: told.append(both))
     shares = [share for share, _ in told]

@@ -9,13 +9,13 @@ import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from graphbam import spd
 from graphbam.errors import ConfigError
-from graphbam.layers import AxialAttention, Dense
-from graphbam.network import ABLATIONS, CLASSES, DESIGNS, EdgeNet, EdgeNetConfig, standardise, table_features
-from graphbam.weights import load_weights
+from graphbam.nn import spd
+from graphbam.nn.edge_net import ABLATIONS, CLASSES, DESIGNS, EdgeNet, EdgeNetConfig, standardise, table_features
+from graphbam.nn.layers import AxialAttention, Dense
+from graphbam.nn.weights import load_weights
 
-STORED = Path(__file__).parent / "data" / "tiny.safetensors"
+STORED = Path(__file__).parents[1] / "data" / "tiny.safetensors"
 
 
 @pytest.fixture(params=DESIGNS)

@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from graphbam import correlations, kernels, spd
-from graphbam.correlations import N_SIZES, RIDGE, choose_ridge, given_earlier, least_given_one, read_sizes
+from graphbam.nn import features as correlations
+from graphbam.nn import kernels, spd
+from graphbam.nn.features import N_SIZES, RIDGE, choose_ridge, given_earlier, least_given_one, read_sizes
 
 
 @pytest.fixture

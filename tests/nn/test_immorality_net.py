@@ -9,12 +9,12 @@ from torch import nn
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from graphbam import weights
-from graphbam.collider import DESIGNS, ColliderNet, ColliderNetConfig, network_config, presence
+from graphbam.directions.questions import Question, claim_table
 from graphbam.errors import ConfigError, WeightsError
-from graphbam.network import EdgeNet, EdgeNetConfig
-from graphbam.questions import Question, claim_table
-from graphbam.structures import (
+from graphbam.nn import weights
+from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
+from graphbam.nn.immorality_net import DESIGNS, ColliderNet, ColliderNetConfig, network_config, presence
+from graphbam.nn.structures import (
     ABSENT,
     CANDIDATE,
     NEIGHBOUR,
@@ -24,7 +24,7 @@ from graphbam.structures import (
     gather_columns,
     pack_structures,
 )
-from graphbam.weights import load_colliders, load_network, load_weights, save_weights
+from graphbam.nn.weights import load_colliders, load_network, load_weights, save_weights
 from standins import TINY, TINY_HEAD, randomise
 
 ROLES = [1, 1, 2, 2, 2, 3, 3]

@@ -5,7 +5,7 @@ import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from graphbam.layers import (
+from graphbam.nn.layers import (
     AxialAttention,
     BilinearAttention,
     BilinearBlock,
@@ -19,7 +19,7 @@ from graphbam.layers import (
     Residual,
     SPDActivation,
 )
-from graphbam.spd import correlate
+from graphbam.nn.spd import correlate
 
 SPD_LAYERS = {
     "mix": lambda: ChannelMix(4, 2),

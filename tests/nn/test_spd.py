@@ -7,7 +7,7 @@ import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from graphbam import kernels, spd
+from graphbam.nn import kernels, spd
 
 SIZES = [1, 2, 7, 40]
 

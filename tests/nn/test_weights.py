@@ -12,10 +12,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch.testing import assert_close
 
-from graphbam import weights
 from graphbam.errors import WeightsError
-from graphbam.network import EdgeNet
-from graphbam.weights import calibrate, load_weights, read_tensors, save_weights, write_tensors
+from graphbam.nn import weights
+from graphbam.nn.edge_net import EdgeNet
+from graphbam.nn.weights import calibrate, load_weights, read_tensors, save_weights, write_tensors
 
 
 @pytest.fixture(scope="module")

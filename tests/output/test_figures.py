@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 import graphbam as gb
-from graphbam import figures
-from graphbam.edges import Result
 from graphbam.errors import GraphbamError
-from graphbam.graph import Graph
+from graphbam.graphs.graph import Graph
+from graphbam.output import figures
+from graphbam.result import Result
 from standins import tell_truth
 
 
@@ -157,7 +157,7 @@ def test_surer_directions_have_darker_heads_and_numbers():
 
 def test_lines_run_around_the_boxes_of_others():
     names = ("left", "middle", "right")
-    from graphbam.figures import _Sheet
+    from graphbam.output.figures import _Sheet
 
     place_d2 = np.array([[0.0, 50.0], [100.0, 50.0], [200.0, 50.0]])
     half_d2 = np.tile([20.0, 9.0], (3, 1))

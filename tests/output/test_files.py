@@ -13,10 +13,9 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
-from graphbam.edges import Result
 from graphbam.errors import ConfigError, GraphError
-from graphbam.graph import Graph
-from graphbam.writers import (
+from graphbam.graphs.graph import Graph
+from graphbam.output.files import (
     OUTPUTS,
     save_outputs,
     to_adjacency_csv,
@@ -28,6 +27,7 @@ from graphbam.writers import (
     to_json,
     to_pgmpy,
 )
+from graphbam.result import Result
 
 ODD = ['say "x"', "line\nbreak", "comma, semi; tab\t", "Größe 表 🙂", "<b>&amp;", "back\\slash\\"]
 MIXED = np.zeros((6, 6), dtype=int)

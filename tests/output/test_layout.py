@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import graphbam as gb
-from graphbam.layout import lay_out, separate
+from graphbam.output.layout import lay_out, separate
 
 GRAPHS = {
     "one": np.zeros((1, 1)),

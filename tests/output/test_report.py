@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
-from graphbam.edges import Result
-from graphbam.knowledge import Knowledge
-from graphbam.probabilities import choose_pairs
-from graphbam.report import FDR_LEVELS, MOST_PAIRS, build_model, render, write_report
+from graphbam.graphs.cut import choose_pairs
+from graphbam.graphs.knowledge import Knowledge
+from graphbam.output.report import FDR_LEVELS, MOST_PAIRS, build_model, render, write_report
+from graphbam.result import Result
 from standins import Contrast, PartialCorrelation
 
 HOSTILE = ("</script><script>alert(1)</script>", '"quoted" & <b>', "line\nbreak", "{{script}}", "\u2028 ü", "名")

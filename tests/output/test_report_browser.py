@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
-from graphbam.report import render
+from graphbam.output.report import render
 from standins import PartialCorrelation, tell_truth
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)

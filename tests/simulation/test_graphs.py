@@ -3,7 +3,7 @@ import time
 import pytest
 import torch
 
-from graphbam.simulation.dag import GRAPHS, depth_levels, draw_degrees, limit_parents, sample_dags
+from graphbam.simulation.graphs import GRAPHS, depth_levels, draw_degrees, limit_parents, sample_dags
 
 
 def draw(rng, kind, degree, n_variables, n_tables=200, max_parents=None):

@@ -2,7 +2,7 @@ import itertools
 
 import torch
 
-from graphbam import graph
+from graphbam.graphs import graph
 from graphbam.simulation import SimulationConfig, edge_classes, sample_tables
 
 

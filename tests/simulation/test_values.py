@@ -17,9 +17,9 @@ from graphbam.simulation import (
     run_plan,
     sample_tables,
 )
-from graphbam.simulation.dag import depth_levels
+from graphbam.simulation.graphs import depth_levels
 from graphbam.simulation.mechanisms import weighted_sum
-from graphbam.simulation.sem import blur, coarsen, discretise, skew
+from graphbam.simulation.values import blur, coarsen, discretise, skew
 
 EFFECTS = (
     "discrete", "skewed", "rounded", "measurement_noise", "autocorrelated", "sluggish", "confounded", "growing",

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
-from graphbam.edges import Failure
 from graphbam.errors import GraphbamError, KnowledgeError, TableError
+from graphbam.result import Failure
 from standins import PartialCorrelation
 
 RNG = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphbam.errors import TableError
-from graphbam.labelled import find_labelled, read_labelled
+from graphbam.tables.labelled import find_labelled, read_labelled
 
 
 def write(folder, data="x,y,z\n1,2,0\n3,5,1\n2,2,0\n", graph="source,target\nx,y\nz,y\n", name="data.csv"):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphbam.errors import ConfigError, TableError
-from graphbam.preprocessing import (
+from graphbam.tables.prepare import (
     FEATURES,
     PreprocessingConfig,
     canonical_order,
@@ -22,7 +22,7 @@ from graphbam.preprocessing import (
     rescale,
     summarise_domain,
 )
-from graphbam.table import Table
+from graphbam.tables.read import Table
 
 
 def table_of(x_md, names=None):

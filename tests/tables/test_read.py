@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 import torch
 
-from graphbam.columns import code_column, order_levels
 from graphbam.errors import TableError
-from graphbam.table import find_tables, read_table, unique_names
-from graphbam.textfile import choose_delimiter
+from graphbam.tables.columns import code_column, order_levels
+from graphbam.tables.read import find_tables, read_table, unique_names
+from graphbam.tables.textfile import choose_delimiter
 
 X = np.random.default_rng(0).normal(size=(12, 3)).round(6)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])

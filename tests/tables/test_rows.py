@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import graphbam as gb
-from graphbam.dependence import FEWEST, count_rows, find_order, measure_redundancy
-from graphbam.network import EdgeNet, EdgeNetConfig
-from graphbam.preprocessing import describe_table, prepare
-from graphbam.table import read_table
-from graphbam.weights import LoadedWeights
+from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
+from graphbam.nn.weights import LoadedWeights
+from graphbam.tables.prepare import describe_table, prepare
+from graphbam.tables.read import read_table
+from graphbam.tables.rows import FEWEST, count_rows, find_order, measure_redundancy
 
 
 def autoregression(rng, n_samples, n_variables, phi):
@@ -105,10 +105,10 @@ def test_units_and_constant_columns_do_not_matter():
 
 def test_long_tables_take_no_longer(monkeypatch):
     """Only the first rows and lags are looked at, however long and slow the series is."""
-    monkeypatch.setattr("graphbam.dependence.MOST_ROWS", 400)
+    monkeypatch.setattr("graphbam.tables.rows.MOST_ROWS", 400)
     walk_md = np.random.default_rng(7).normal(size=(2000, 3)).cumsum(axis=0)
     assert measure_redundancy(walk_md) == measure_redundancy(walk_md[:400])
-    monkeypatch.setattr("graphbam.dependence.MOST_LAGS", 5)
+    monkeypatch.setattr("graphbam.tables.rows.MOST_LAGS", 5)
     assert 0 < measure_redundancy(walk_md) <= 2 * 5
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from graphbam.scaling import standardise_columns, standardise_rows, winsorise_rows
+from graphbam.tables.scaling import standardise_columns, standardise_rows, winsorise_rows
 
 
 @pytest.fixture(params=range(3))

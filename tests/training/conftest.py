@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphbam.collider import ColliderNetConfig
+from graphbam.nn.immorality_net import ColliderNetConfig
 from graphbam.training import TrainConfig
 from graphbam.training.config import StructureConfig
 from standins import TINY, TINY_HEAD, TINY_RUN

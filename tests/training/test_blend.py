@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 from toy_runs import run
 
-from graphbam.weights import load_weights, save_weights
+from graphbam.nn.weights import load_weights, save_weights
 
 SCRIPT = Path(__file__).parents[2] / "runs" / "blend.py"
 

@@ -7,15 +7,15 @@ import os
 import pytest
 import torch
 
-from graphbam import weights
 from graphbam.errors import WeightsError
-from graphbam.network import EdgeNet
+from graphbam.nn import weights
+from graphbam.nn.edge_net import EdgeNet
+from graphbam.nn.weights import save_weights
 from graphbam.training.checkpoint import Progress, average_into, differing_fields, load_checkpoint, save_checkpoint
 from graphbam.training.config import TrainConfig
+from graphbam.training.data import Batch
 from graphbam.training.loop import new_network
 from graphbam.training.step import Stepper
-from graphbam.training.stream import Batch
-from graphbam.weights import save_weights
 
 CPU = torch.device("cpu")
 

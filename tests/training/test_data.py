@@ -6,10 +6,10 @@ import itertools
 import pytest
 import torch
 
-from graphbam.dependence import count_rows_each
 from graphbam.errors import ConfigError
+from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import TrainConfig
-from graphbam.training.stream import Stream, allowed_shapes, mix_seed, shape_grid
+from graphbam.training.data import Stream, allowed_shapes, mix_seed, shape_grid
 
 CPU = torch.device("cpu")
 

@@ -13,12 +13,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
+from graphbam.nn.weights import load_weights, read_tensors
+from graphbam.training.data import Batch, Stream
 from graphbam.training.loop import new_network
 from graphbam.training.loss import edge_loss
 from graphbam.training.schedule import learning_rate
 from graphbam.training.step import Stepper
-from graphbam.training.stream import Batch, Stream
-from graphbam.weights import load_weights, read_tensors
 
 CPU = torch.device("cpu")
 STEPS = 4
@@ -28,7 +28,7 @@ import json, os, sys
 import torch
 import torch.distributed as dist
 from safetensors.torch import load_file, save_file
-from graphbam.network import EdgeNet
+from graphbam.nn.edge_net import EdgeNet
 from graphbam.training import TrainConfig
 from graphbam.training.loss import edge_loss
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from graphbam.dependence import count_rows, measure_redundancy
 from graphbam.errors import ConfigError, TableError
-from graphbam.network import EdgeNet, EdgeNetConfig
+from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
+from graphbam.nn.weights import LoadedWeights
 from graphbam.simulation import simulate
+from graphbam.tables.rows import count_rows, measure_redundancy
+from graphbam.training.finetune import as_batch, fine_tune, own_batches, read_pairs
 from graphbam.training.loss import edge_loss
-from graphbam.training.tuning import as_batch, fine_tune, own_batches, read_pairs
-from graphbam.weights import LoadedWeights
 
 LAYERS = {"attribute_layers": 1, "sample_layers": 1, "dense_layers": 1, "bilinear_layers": 1, "pair_layers": 1}
 SIZES = {"channels": 16, "heads": 1, "spd_channels": 8, "spd_heads": 1, "pair_channels": 16, "product_channels": 4}

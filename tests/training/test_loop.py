@@ -13,15 +13,15 @@ import pytest
 import torch
 from toy_runs import log_of, run
 
-from graphbam import weights
 from graphbam.cli._weights import summarise_training
-from graphbam.correlations import N_SIZES
 from graphbam.errors import ConfigError, WeightsError
+from graphbam.nn import weights
+from graphbam.nn.features import N_SIZES
+from graphbam.nn.weights import load_weights, read_tensors, save_weights
 from graphbam.training import Budget, TrainConfig, train
 from graphbam.training.checkpoint import Progress
 from graphbam.training.loop import new_network
 from graphbam.training.schedule import learning_rate
-from graphbam.weights import load_weights, read_tensors, save_weights
 
 # ── cutting and continuing ───────────────────────────────────────────────────────────────────────────────────────
 

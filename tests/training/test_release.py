@@ -8,8 +8,8 @@ import pytest
 import torch
 from toy_runs import run
 
-from graphbam.avici import AviciNet, AviciNetConfig
-from graphbam.weights import load_arrows, load_network, load_weights, read_tensors, save_weights
+from graphbam.benchmarks.baselines.avici_net import AviciNet, AviciNetConfig
+from graphbam.nn.weights import load_arrows, load_network, load_weights, read_tensors, save_weights
 
 SCRIPT = Path(__file__).parents[2] / "runs" / "release.py"
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from graphbam.training.data import Batch
 from graphbam.training.loss import edge_loss
 from graphbam.training.step import Stepper
-from graphbam.training.stream import Batch
 
 
 def batches(rng, n, b=3, m=9, d=4):

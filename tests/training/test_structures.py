@@ -10,18 +10,20 @@ from typer.testing import CliRunner
 
 from graphbam.cli import app
 from graphbam.errors import ConfigError, WeightsError
-from graphbam.graph import v_structures
+from graphbam.graphs.graph import v_structures
+from graphbam.nn.structures import ABSENT, CANDIDATE, PARENT, Structures, find_structures, gather_columns
+from graphbam.nn.weights import load_colliders, load_weights, read_tensors, save_weights
 from graphbam.simulation.config import SimulationConfig
-from graphbam.simulation.sem import sample_tables
-from graphbam.structures import ABSENT, CANDIDATE, PARENT, Structures, find_structures, gather_columns
+from graphbam.simulation.values import sample_tables
 from graphbam.training import TrainConfig
 from graphbam.training.batch import Shape
 from graphbam.training.calibration import fit_child_calibration, simulated_children
 from graphbam.training.config import StructureConfig
+from graphbam.training.data import Stream, shape_grid
 from graphbam.training.loop import new_network
 from graphbam.training.loss import collider_loss
+from graphbam.training.objectives import ColliderTask, EdgeTask, task_of
 from graphbam.training.step import Stepper
-from graphbam.training.stream import Stream, shape_grid
 from graphbam.training.structures import (
     ask_edges,
     common_children,
@@ -29,8 +31,6 @@ from graphbam.training.structures import (
     invent_mistakes,
     simulate_structures,
 )
-from graphbam.training.tasks import ColliderTask, EdgeTask, task_of
-from graphbam.weights import load_colliders, load_weights, read_tensors, save_weights
 
 CPU = torch.device("cpu")
 PERFECT = StructureConfig(flawless=1.0)

@@ -185,7 +185,7 @@ def _simulated(name: str) -> Case:
 
 def _on_disk(folder: Path) -> list[Case]:
     """The labelled tables of a folder and its sub-folders, or the one that lies in it."""
-    from graphbam.labelled import find_labelled
+    from graphbam.tables.labelled import find_labelled
 
     places = find_labelled(folder.resolve())
     root = folder.resolve().parent if places == [folder.resolve()] else folder.resolve()
@@ -227,8 +227,8 @@ def _read_case(place: Path, root: Path, entry: Entry | None = None) -> Case:
     """A table as a case; `entry` is its line in the manifest, if there is one."""
     import numpy as np
 
-    from graphbam.graph import is_dag
-    from graphbam.labelled import read_labelled
+    from graphbam.graphs.graph import is_dag
+    from graphbam.tables.labelled import read_labelled
 
     table = read_labelled(place)
     n_rows, d = table.x_md.shape

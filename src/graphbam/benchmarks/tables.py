@@ -45,7 +45,7 @@ def draw_problem(case: Case, trial: int) -> Problem:
     """
     import torch
 
-    from graphbam.scaling import standardise_columns
+    from graphbam.tables.scaling import standardise_columns
 
     x_md, adjacency = _simulate(case, trial) if case.folder is None else _read(case, case.folder)
     scaled = standardise_columns(torch.from_numpy(x_md), robust=False, clip=float("inf"))
@@ -70,7 +70,7 @@ def _simulate(case: Case, trial: int) -> tuple[NDArray[np.float64], NDArray[np.i
     import torch
 
     from graphbam.simulation.config import SimulationConfig
-    from graphbam.simulation.sem import sample_tables
+    from graphbam.simulation.values import sample_tables
 
     rng = torch.Generator().manual_seed(derive_seed("table", case.name, trial, bits=63))
     config = SimulationConfig.paper().narrow(mechanism=case.mechanism)
@@ -79,7 +79,7 @@ def _simulate(case: Case, trial: int) -> tuple[NDArray[np.float64], NDArray[np.i
 
 
 def _read(case: Case, folder: str) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-    from graphbam.labelled import read_labelled
+    from graphbam.tables.labelled import read_labelled
 
     table = read_labelled(Path(folder), MAX_ROWS if case.source == "tables" else None)
     return table.x_md, table.adjacency

@@ -13,7 +13,7 @@ from graphbam.benchmarks.store import COLUMNS, Row
 from graphbam.benchmarks.tables import Problem, derive_seed
 from graphbam.benchmarks.worker import About, Reply, Request
 from graphbam.errors import GraphbamError
-from graphbam.graph import skeleton
+from graphbam.graphs.graph import skeleton
 
 __all__ = ["Task", "execute", "make_row"]
 

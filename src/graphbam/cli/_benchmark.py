@@ -14,7 +14,7 @@ import typer
 if TYPE_CHECKING:
     import pandas as pd
 
-    from graphbam.benchmarks.runner import Progress
+    from graphbam.benchmarks.run import Progress
 
 SECONDS_BETWEEN_LINES = 30.0
 """Without a terminal, progress is one line every so often."""
@@ -54,7 +54,7 @@ def benchmark(
         return
     if out is None:
         raise typer.BadParameter("a folder for the results is needed", param_hint="--out / -o")
-    from graphbam.benchmarks.runner import benchmark as run
+    from graphbam.benchmarks.run import benchmark as run
 
     sys.path.insert(0, str(Path.cwd()))  # for module:Class; a console script does not look there
     settings: dict[str, Any] = {

@@ -14,7 +14,7 @@ import typer
 from graphbam.errors import ConfigError, GraphbamError
 
 if TYPE_CHECKING:
-    from graphbam.edges import Failure, Result
+    from graphbam.result import Failure, Result
 
 NO_PICTURE = "no graph.png, since matplotlib is missing; run: pip install 'graphbam[plot]'"
 
@@ -86,13 +86,13 @@ def _check_out(out: Path) -> None:
 
 def _read_cut(objective: Any, threshold: float | None, fdr: float | None) -> dict[str, float | None]:
     """What decides which links there are; refuses the impossible before the work, not after it."""
-    from graphbam.edges import choose_cut
+    from graphbam.result import choose_cut
 
     return dict(zip(("threshold", "fdr"), choose_cut(objective, threshold, fdr), strict=True))
 
 
 def _find_source(table: str) -> Path:
-    from graphbam.examples import EXAMPLES, example_path
+    from graphbam.tables.examples import EXAMPLES, example_path
 
     path = Path(table).expanduser()
     return example_path(table) if table in EXAMPLES and not path.exists() else path
@@ -107,7 +107,7 @@ def _infer_all(source: Path, out: Path, settings: dict[str, Any]) -> list[tuple[
 
     if not source.is_dir():
         return [(out, gb.infer(source, **settings))]
-    from graphbam.table import find_tables
+    from graphbam.tables.read import find_tables
 
     tables = find_tables(source)
     folders = [out / name for name in _unique_stems(tables)]
@@ -133,10 +133,10 @@ def _try_to_write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -
 
 def _write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -> dict[str, Any]:
     """Write all files of one answer, all of them or none."""
-    from graphbam import figures
-    from graphbam.edges import Failure
-    from graphbam.report import write_report
-    from graphbam.writers import save_outputs
+    from graphbam.output import figures
+    from graphbam.output.files import save_outputs
+    from graphbam.output.report import write_report
+    from graphbam.result import Failure
 
     if isinstance(answer, Failure):
         return {"source": answer.source, "error": answer.message}

@@ -21,7 +21,7 @@ def serve(
         from graphbam.web import build_app
     except ImportError as error:
         raise ConfigError(f"the page needs {error.name}; install it with pip install 'graphbam[web]'") from None
-    from graphbam.weights import load_weights
+    from graphbam.nn.weights import load_weights
 
     load_weights(weights)  # refuse a wrong name now, not at the first table
     typer.echo(f"open http://127.0.0.1:{port} (stop with Ctrl+C)")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from graphbam.graph import Graph
+    from graphbam.graphs.graph import Graph
 
 MECHANISM_NAMES = (
     "chebyshev, cosine, cubic, gp, gp_additive, heteroscedastic, hill, interactions, linear, mixed, mlp, "
@@ -72,7 +72,7 @@ def _write_edges(path: Path, dag: Graph) -> None:
 
 
 def _draw(path: Path, dag: Graph, x_md: NDArray[np.float64], title: str) -> bool:
-    from graphbam import figures
+    from graphbam.output import figures
 
     if not figures.has_matplotlib():
         typer.echo("note: no picture, since matplotlib is missing; run: pip install 'graphbam[plot]'", err=True)

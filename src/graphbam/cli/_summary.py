@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphbam.edges import OrientedGraph, Result
-from graphbam.writers import Link, list_links
+from graphbam.output.files import Link, list_links
+from graphbam.result import OrientedGraph, Result
 
 MOST_LINKS = 12
 BAR = 10

@@ -70,9 +70,9 @@ def fine_tune(
     seed: Annotated[int, typer.Option(help="Decides order and resampling.")] = 0,
 ) -> None:
     """Continue training from released weights on labelled tables of your own."""
-    from graphbam.training.tuning import fine_tune as run
-    from graphbam.training.tuning import read_pairs
-    from graphbam.weights import save_weights
+    from graphbam.nn.weights import save_weights
+    from graphbam.training.finetune import fine_tune as run
+    from graphbam.training.finetune import read_pairs
 
     pairs = read_pairs(folder)
     tuned = run(
@@ -86,8 +86,9 @@ def fine_tune(
 def _config(
     network: str, data: str, seed: int, learning_rate: float | None, tiny: bool, edges: str | None
 ) -> TrainConfig:
-    from graphbam import avici, collider
-    from graphbam.network import DESIGNS
+    from graphbam.benchmarks.baselines import avici_net as avici
+    from graphbam.nn import immorality_net as collider
+    from graphbam.nn.edge_net import DESIGNS
     from graphbam.simulation.config import SimulationConfig
 
     if network not in (known := [*DESIGNS, *collider.DESIGNS, *avici.DESIGNS]):
@@ -102,7 +103,7 @@ def _config(
 
 
 def _edge_config(network: str, tiny: bool, changes: dict[str, Any]) -> TrainConfig:
-    from graphbam.network import DESIGNS, EdgeNetConfig
+    from graphbam.nn.edge_net import DESIGNS, EdgeNetConfig
     from graphbam.training import TrainConfig
 
     changes = {"network": DESIGNS[network]()} | changes
@@ -113,7 +114,7 @@ def _edge_config(network: str, tiny: bool, changes: dict[str, Any]) -> TrainConf
 
 
 def _collider_config(network: str, edges: str | None, tiny: bool, changes: dict[str, Any]) -> TrainConfig:
-    from graphbam.collider import DESIGNS, ColliderNetConfig
+    from graphbam.nn.immorality_net import DESIGNS, ColliderNetConfig
     from graphbam.training import TrainConfig
     from graphbam.training.config import StructureConfig
 
@@ -127,7 +128,7 @@ def _collider_config(network: str, edges: str | None, tiny: bool, changes: dict[
 
 
 def _arrow_config(tiny: bool, changes: dict[str, Any]) -> TrainConfig:
-    from graphbam.avici import AviciNetConfig
+    from graphbam.benchmarks.baselines.avici_net import AviciNetConfig
     from graphbam.training import TrainConfig
 
     if tiny:
@@ -144,7 +145,7 @@ def _print_line(line: dict[str, float]) -> None:
 
 
 def _draw(out: Path) -> None:
-    from graphbam.figures import has_matplotlib
+    from graphbam.output.figures import has_matplotlib
 
     if not has_matplotlib():
         typer.echo(f"no {CURVE}: matplotlib is not installed (pip install graphbam[plot])")

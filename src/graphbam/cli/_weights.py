@@ -25,7 +25,7 @@ def _show_all() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from graphbam.weights import list_weights
+    from graphbam.nn.weights import list_weights
 
     names = list_weights()
     if not names:
@@ -40,7 +40,7 @@ def _show_all() -> None:
 
 
 def _describe(path: Path) -> tuple[str, str, str, str]:
-    from graphbam.weights import read_tensors
+    from graphbam.nn.weights import read_tensors
 
     tensors, header = read_tensors(path)
     n_parameters = sum(tensor.numel() for tensor in tensors.values())
@@ -74,7 +74,7 @@ def _show_one(name: str) -> None:
     if card.is_file() and (_data() / f"{name}.safetensors").is_file():  # not the notes of example tables
         _show_card(card.read_text(encoding="utf-8"))
         return
-    from graphbam.weights import load_network
+    from graphbam.nn.weights import load_network
 
     _, header = load_network(name)
     shown = {key: value for key, value in header.items() if key != "progress"}
@@ -93,4 +93,4 @@ def _show_card(text: str) -> None:
 
 
 def _data() -> Path:
-    return Path(str(resources.files("graphbam") / "data"))
+    return Path(str(resources.files("graphbam") / "weights"))

@@ -22,9 +22,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graphbam.claims import Beliefs, Forbidden, Indices, read_beliefs, read_forbidden, read_probabilities
-from graphbam.graph import BoolMatrix
-from graphbam.probabilities import Matrix
+from graphbam.directions.immoralities import (
+    Beliefs,
+    Forbidden,
+    Indices,
+    read_beliefs,
+    read_forbidden,
+    read_probabilities,
+)
+from graphbam.graphs.cut import Matrix
+from graphbam.graphs.graph import BoolMatrix
 
 __all__ = ["SUPPORT_FROM", "arrow_probabilities", "derive_arrows"]
 
@@ -43,7 +50,7 @@ def arrow_probabilities(p_dd3: ArrayLike, colliders: Any = None, knowledge: Forb
     p_dd3 : array_like, shape (d, d, 3)
         Probabilities of none · skeleton · moral.
     colliders, knowledge
-        As in `graphbam.orientation.orient`.
+        As in `graphbam.directions.orientation.orient`.
 
     Returns
     -------

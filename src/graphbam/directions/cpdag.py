@@ -14,7 +14,7 @@ the probability that the pair's edge is wrong in any way. With p for skeleton an
 Intended use, with `collider_net` as the second network:
 
 >>> import numpy as np
->>> from graphbam.questions import claim_table, find_questions
+>>> from graphbam.directions.questions import claim_table, find_questions
 >>> def collider_net(asked):  # one probability for each candidate
 ...     return [np.full(len(one.candidates), 0.9) for one in asked]
 >>> p_dd3 = np.full((3, 3, 3), [0.1, 0.9, 0.0])
@@ -37,8 +37,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphbam.arrows import SUPPORT_FROM, derive_arrows
-from graphbam.claims import (
+from graphbam.directions.arrows import SUPPORT_FROM, derive_arrows
+from graphbam.directions.immoralities import (
     Beliefs,
     Forbidden,
     Indices,
@@ -47,10 +47,10 @@ from graphbam.claims import (
     read_forbidden,
     read_probabilities,
 )
+from graphbam.directions.orientation import Orientation, direct_edges, reachable
 from graphbam.errors import ConfigError, GraphError
-from graphbam.graph import SKELETON, BoolMatrix, check_adjacency, is_dag
-from graphbam.orientation import Orientation, direct_edges, reachable
-from graphbam.probabilities import Matrix, choose_pairs
+from graphbam.graphs.cut import Matrix, choose_pairs
+from graphbam.graphs.graph import SKELETON, BoolMatrix, check_adjacency, is_dag
 
 __all__ = ["decide", "expected_shd"]
 
@@ -132,7 +132,7 @@ def decide(
     Returns
     -------
     Orientation
-        As `graphbam.orientation.orient` returns it, with `graphbam.arrows.arrow_probabilities`.
+        As `graphbam.directions.orientation.orient` returns it, with `graphbam.directions.arrows.arrow_probabilities`.
 
     Raises
     ------

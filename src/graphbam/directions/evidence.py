@@ -17,7 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.graph import MORAL, SKELETON
+from graphbam.graphs.graph import MORAL, SKELETON
 
 __all__ = ["TERMS", "describe_claims", "weigh_claims"]
 
@@ -36,7 +36,7 @@ def describe_claims(claims: NDArray[np.void], p_dd3: Matrix) -> Matrix:
     Parameters
     ----------
     claims : structured ndarray, shape (N,)
-        As `graphbam.questions.claim_table` makes them; all candidates of a pair are there.
+        As `graphbam.directions.questions.claim_table` makes them; all candidates of a pair are there.
     p_dd3 : ndarray, shape (D, D, 3)
         Probabilities of none · skeleton · moral.
     """
@@ -52,7 +52,7 @@ def weigh_claims(claims: NDArray[np.void], p_dd3: Matrix, weights: Mapping[str, 
 
     Examples
     --------
-    >>> from graphbam.claims import CLAIM
+    >>> from graphbam.directions.immoralities import CLAIM
     >>> claims = np.array([(0, 2, 1, 0.5)], dtype=CLAIM)
     >>> p_dd3 = np.full((3, 3, 3), [0.0, 0.1, 0.9])
     >>> weighed = weigh_claims(claims, p_dd3, {"offset": 0, "child": 1, "moral": 1, "links": 0, "candidates": 0})

@@ -11,7 +11,7 @@ where p are the probabilities of edges and the sum runs over all variables.
 Everything is by index: variables are 0 … d−1. Prior knowledge comes as *forbidden arrows*, a (d, d) matrix of
 booleans or a function of two indices; to require i → j is to forbid j → i on an edge that exists. With names:
 
->>> from graphbam.knowledge import Knowledge
+>>> from graphbam.graphs.knowledge import Knowledge
 >>> names, known = ["dose", "age", "effect"], Knowledge(required=["dose -> effect"])
 >>> forbidden = [[known.forbids(a, b) or (b, a) in known.arrows() for b in names] for a in names]
 
@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbam.errors import GraphError, KnowledgeError
-from graphbam.graph import MORAL, SKELETON, BoolMatrix
-from graphbam.probabilities import Matrix, choose_pairs, tidy_probabilities
+from graphbam.graphs.cut import Matrix, choose_pairs, tidy_probabilities
+from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix
 
 __all__ = [
     "CLAIM",
@@ -96,7 +96,7 @@ def read_forbidden(knowledge: Forbidden | None, n_variables: int) -> BoolMatrix:
 
 
 def choose_edges(p_dd: Matrix, threshold: float = 0.5, fdr: float | None = None) -> BoolMatrix:
-    """Choose pairs as `graphbam.probabilities.choose_pairs` does; return a symmetric matrix."""
+    """Choose pairs as `graphbam.graphs.cut.choose_pairs` does; return a symmetric matrix."""
     upper = np.triu_indices(len(p_dd), 1)
     chosen = np.zeros(p_dd.shape, dtype=bool)
     chosen[upper] = choose_pairs(p_dd[upper], threshold, fdr)

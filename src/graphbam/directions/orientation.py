@@ -25,12 +25,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphbam.arrows import derive_arrows
-from graphbam.claims import Beliefs, Forbidden, Indices, read_claims, read_forbidden
+from graphbam.directions.arrows import derive_arrows
+from graphbam.directions.immoralities import Beliefs, Forbidden, Indices, read_claims, read_forbidden
 from graphbam.errors import ConfigError, GraphError, KnowledgeError
-from graphbam.graph import BoolMatrix, dag_to_cpdag, skeleton, topological_order
-from graphbam.meek import close_under_meek
-from graphbam.probabilities import Matrix
+from graphbam.graphs.cut import Matrix
+from graphbam.graphs.equivalence import close_under_meek
+from graphbam.graphs.graph import BoolMatrix, dag_to_cpdag, skeleton, topological_order
 
 __all__ = ["Orientation", "direct_edges", "orient", "reachable"]
 
@@ -42,9 +42,9 @@ class Orientation:
     """A graph with directions, and how sure they are."""
 
     adjacency: NDArray[np.int8]
-    """Shape (d, d), convention of `graphbam.graph`: a CPDAG, with knowledge a maximally directed graph."""
+    """Shape (d, d), convention of `graphbam.graphs.graph`: a CPDAG, with knowledge a maximally directed graph."""
     arrow_probability_dd: Matrix
-    """Shape (d, d): probability of i → j given that i and j are adjacent; see `graphbam.arrows`."""
+    """Shape (d, d): probability of i → j given that i and j are adjacent; see `graphbam.directions.arrows`."""
 
 
 def orient(
@@ -232,7 +232,7 @@ class _Elimination:
     with just the given v-structures exists, there is always one [1]_. Else the one whose new v-structures are
     worth most has to go.
 
-    .. [1] Dor and Tarsi; see `graphbam.graph.consistent_extension`.
+    .. [1] Dor and Tarsi; see `graphbam.graphs.graph.consistent_extension`.
     """
 
     def __init__(self, board: _Board, parents: list[Matrix]) -> None:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphbam.claims import CLAIM, Indices, choose_edges, read_probabilities
+from graphbam.directions.immoralities import CLAIM, Indices, choose_edges, read_probabilities
 from graphbam.errors import GraphError
-from graphbam.graph import MORAL, SKELETON, BoolMatrix, skeleton
+from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix, skeleton
 
 __all__ = ["Question", "claim_table", "find_questions"]
 
@@ -54,8 +54,8 @@ def find_questions(
 
     Notes
     -----
-    `graphbam.decisions.decide` looks at several skeletons. A lower `threshold` gives candidates for the larger ones as
-    well; claims that do not fit a skeleton are passed over there.
+    `graphbam.directions.cpdag.decide` looks at several skeletons. A lower `threshold` gives candidates for larger ones
+    as well; claims that do not fit a skeleton are passed over there.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def claim_table(asked: Iterable[Question], probabilities: Iterable[ArrayLike]) -
     Returns
     -------
     structured ndarray
-        Rows (a, c, b, probability), as `graphbam.decisions.decide` takes them.
+        Rows (a, c, b, probability), as `graphbam.directions.cpdag.decide` takes them.
 
     Examples
     --------

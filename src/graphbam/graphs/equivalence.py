@@ -3,7 +3,7 @@
 Each rule looks for one pattern and returns the arrows it forces, because the other direction would close a
 cycle or add a v-structure [1]_. R1–R3 turn a skeleton with its v-structures into the CPDAG; R4 is needed once
 background knowledge has directed further edges. Together they are complete: every edge they leave undirected
-can still point either way. Adjacency matrices follow the convention in `graphbam.graph`.
+can still point either way. Adjacency matrices follow the convention in `graphbam.graphs.graph`.
 
 References
 ----------
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbam.errors import GraphError, KnowledgeError
-from graphbam.graph import check_adjacency, consistent_extension
+from graphbam.graphs.graph import check_adjacency, consistent_extension
 
 __all__ = ["apply_knowledge", "close_under_meek", "rule_1", "rule_2", "rule_3", "rule_4"]
 
@@ -137,7 +137,7 @@ def close_under_meek(pdag: ArrayLike) -> NDArray[np.int8]:
     -------
     ndarray of int8, shape (d, d)
         The same graph with every edge directed that the rules decide. If some DAG extends `pdag`, these are
-        all edges on which its extensions agree; `graphbam.graph.consistent_extension` finds out whether one
+        all edges on which its extensions agree; `graphbam.graphs.graph.consistent_extension` finds out whether one
         does.
 
     Raises

@@ -14,8 +14,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphbam.graph import consistent_extension
-from graphbam.meek import close_under_meek
+from graphbam.graphs.equivalence import close_under_meek
+from graphbam.graphs.graph import consistent_extension
 
 __all__ = ["sample_dags"]
 

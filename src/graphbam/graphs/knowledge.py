@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from graphbam.errors import KnowledgeError
-from graphbam.graph import NONE, SKELETON
-from graphbam.table import Matrix
+from graphbam.graphs.graph import NONE, SKELETON
+from graphbam.tables.read import Matrix
 
 EdgeLike: TypeAlias = str | Sequence[str]
 Tiers: TypeAlias = Sequence[Sequence[str]] | Mapping[str, int]
@@ -155,7 +155,7 @@ class Knowledge:
         except OSError as error:
             raise KnowledgeError(f"{path} cannot be read: {error.strerror}. Check the path.") from None
         except ValueError as error:
-            raise KnowledgeError(f"{path} is not JSON: {error}. See the form in graphbam.knowledge.") from None
+            raise KnowledgeError(f"{path} is not JSON: {error}. See the form in graphbam.graphs.knowledge.") from None
         if not isinstance(values, dict):
             raise KnowledgeError(f"{path} holds a {type(values).__name__}; it must be an object with keys.")
         return cls.from_dict(values)

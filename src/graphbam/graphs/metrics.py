@@ -1,6 +1,6 @@
 """How far a guessed graph is from the true one.
 
-Distances compare two adjacency matrices (convention in `graphbam.graph`). The other functions compare truth
+Distances compare two adjacency matrices (convention in `graphbam.graphs.graph`). The other functions compare truth
 and guess entry by entry, whatever their shape; `pair_values` takes each pair once out of a symmetric matrix.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbam.errors import ConfigError, GraphError
-from graphbam.graph import check_adjacency, skeleton, topological_order
+from graphbam.graphs.graph import check_adjacency, skeleton, topological_order
 
 __all__ = [
     "accuracy",
@@ -71,7 +71,7 @@ def sid(true: ArrayLike, guess: ArrayLike) -> int:
     Parameters
     ----------
     true, guess : array_like, shape (d, d)
-        DAGs. For a CPDAG, take a `graphbam.graph.consistent_extension` first.
+        DAGs. For a CPDAG, take a `graphbam.graphs.graph.consistent_extension` first.
 
     Returns
     -------

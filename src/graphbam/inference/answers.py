@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphbam.evidence import weigh_claims
-from graphbam.graph import MORAL, SKELETON
-from graphbam.networks import Colliders
-from graphbam.preprocessing import Prepared
-from graphbam.questions import Question, claim_table, find_questions
-from graphbam.table import Matrix
-from graphbam.workload import (
+from graphbam.directions.evidence import weigh_claims
+from graphbam.directions.questions import Question, claim_table, find_questions
+from graphbam.graphs.graph import MORAL, SKELETON
+from graphbam.inference.networks import Colliders
+from graphbam.nn.cost import (
     Progress,
     count_work,
     estimate_seconds,
@@ -23,6 +21,8 @@ from graphbam.workload import (
     threads,
     threads_for,
 )
+from graphbam.tables.prepare import Prepared
+from graphbam.tables.read import Matrix
 
 LINKED_FROM = 0.5
 """The second network is asked about common neighbours linked with at least this probability, as in training, …"""
@@ -95,7 +95,7 @@ def ask_colliders(colliders: Colliders, x_bmd: Tensor, asked: Sequence[Question]
     Returns
     -------
     structured ndarray
-        Claims, as `graphbam.decisions.decide` takes them.
+        Claims, as `graphbam.directions.cpdag.decide` takes them.
     """
     n_tables, n_samples, n_variables = x_bmd.shape
     work = n_tables * count_work(colliders, n_samples, _widths(asked))

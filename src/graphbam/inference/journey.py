@@ -15,12 +15,10 @@ import torch
 from torch import Tensor
 
 import graphbam
-from graphbam.answers import find_colliders, tell_of_rows
-from graphbam.columns import Encode
-from graphbam.edges import Failure, Result
 from graphbam.errors import ConfigError, GraphbamError
-from graphbam.knowledge import EdgeLike, Knowledge, PriorOdds, Tiers
-from graphbam.networks import (
+from graphbam.graphs.knowledge import EdgeLike, Knowledge, PriorOdds, Tiers
+from graphbam.inference.answers import find_colliders, tell_of_rows
+from graphbam.inference.networks import (
     Colliders,
     Networks,
     Weights,
@@ -29,10 +27,12 @@ from graphbam.networks import (
     run_network,
     tables_at_once,
 )
-from graphbam.preprocessing import Large, Missing, Prepared, PreprocessingConfig, judge_domain, prepare
-from graphbam.stability import measure_stability
-from graphbam.table import Matrix, find_tables, read_table
-from graphbam.workload import Progress, be_silent, estimate_seconds, spell_seconds
+from graphbam.inference.stability import measure_stability
+from graphbam.nn.cost import Progress, be_silent, estimate_seconds, spell_seconds
+from graphbam.result import Failure, Result
+from graphbam.tables.columns import Encode
+from graphbam.tables.prepare import Large, Missing, Prepared, PreprocessingConfig, judge_domain, prepare
+from graphbam.tables.read import Matrix, find_tables, read_table
 
 SAMPLE_ROWS = 1000
 """A result keeps so many rows for pictures. They are in content order, hence a draw that is random but repeatable."""
@@ -84,7 +84,7 @@ def infer(
     Parameters
     ----------
     data : path, DataFrame, array, AnnData …
-        One row a sample, one column a variable; everything `graphbam.table` can read.
+        One row a sample, one column a variable; everything `graphbam.tables.read` can read.
     weights : str, path or LoadedWeights
         Name of weights in the package, or a file.
     colliders : str, path, LoadedColliders or None
@@ -92,9 +92,9 @@ def infer(
     device : str
         ``"auto"`` takes a GPU if there is one.
     missing : {"auto", "drop", "impute", "error"}
-        What to do about missing values; rules in `graphbam.preprocessing`.
+        What to do about missing values; rules in `graphbam.tables.prepare`.
     encode : bool or mapping
-        Turn text and dates into numbers; rules in `graphbam.columns`.
+        Turn text and dates into numbers; rules in `graphbam.tables.columns`.
     drop : str or iterable of str
         Columns to leave out.
     max_rows : int

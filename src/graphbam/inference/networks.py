@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from torch import Tensor
 
-from graphbam.device import choose_device
+from graphbam.directions.questions import Question
 from graphbam.errors import ConfigError
-from graphbam.questions import Question
-from graphbam.table import Matrix
-from graphbam.weights import load_colliders, load_weights
-from graphbam.workload import count_work, explained_memory, threads, threads_for
+from graphbam.nn.cost import count_work, explained_memory, threads, threads_for
+from graphbam.nn.device import choose_device
+from graphbam.nn.weights import load_colliders, load_weights
+from graphbam.tables.read import Matrix
 
 CELLS_AT_ONCE = 4_000_000
 """Resamples and batches are cut so that no more table cells than this are held at a time."""
@@ -26,7 +26,7 @@ def tables_at_once(n_cells: int) -> int:
 
 
 class Weights(Protocol):
-    """What inference needs of weights; `graphbam.weights.LoadedWeights` has it."""
+    """What inference needs of weights; `graphbam.nn.weights.LoadedWeights` has it."""
 
     @property
     def name(self) -> str: ...
@@ -38,7 +38,7 @@ class Weights(Protocol):
 
 
 class Colliders(Protocol):
-    """What directions need of collider weights; `graphbam.weights.LoadedColliders` has it."""
+    """What directions need of collider weights; `graphbam.nn.weights.LoadedColliders` has it."""
 
     @property
     def name(self) -> str: ...

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.graph import SKELETON
-from graphbam.knowledge import Knowledge
-from graphbam.networks import Weights, run_network, tables_at_once
-from graphbam.preprocessing import Prepared, standardise
-from graphbam.table import Matrix
-from graphbam.workload import Progress
+from graphbam.graphs.graph import SKELETON
+from graphbam.graphs.knowledge import Knowledge
+from graphbam.inference.networks import Weights, run_network, tables_at_once
+from graphbam.nn.cost import Progress
+from graphbam.tables.prepare import Prepared, standardise
+from graphbam.tables.read import Matrix
 
 STABLE_FROM = 0.5
 """A pair counts as found in a resample from this skeleton probability on."""

@@ -22,9 +22,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graphbam import correlations, spd
 from graphbam.errors import ConfigError
-from graphbam.layers import (
+from graphbam.nn import features as correlations
+from graphbam.nn import spd
+from graphbam.nn.layers import (
     AxialAttention,
     BilinearBlock,
     ChannelCorrelation,
@@ -84,7 +85,7 @@ class EdgeNetConfig:
     table_correlations: bool = True
     """Whether the head also sees the plain correlations of the table and their inverses, in full precision."""
     sharp_correlations: bool = True
-    """Whether the head also sees what `graphbam.correlations` reads in double precision."""
+    """Whether the head also sees what `graphbam.nn.features` reads in double precision."""
     pair_layers: int = 8
     """Blocks that reason over triples of variables; 0 is the paper's head."""
     pair_channels: int = 64

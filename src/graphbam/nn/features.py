@@ -17,7 +17,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphbam import kernels, spd
+from graphbam.nn import kernels, spd
 
 RIDGE = 1e-6
 """Least that is added to the diagonal of the correlations: what a variable has of its own, constant ones included."""

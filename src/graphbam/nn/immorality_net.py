@@ -22,9 +22,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from graphbam import spd
 from graphbam.errors import ConfigError
-from graphbam.layers import (
+from graphbam.nn import spd
+from graphbam.nn.edge_net import RAW_POLES, EdgeNetConfig, PairFeatures, observation_layers, standardise
+from graphbam.nn.layers import (
     NEVER,
     AxialAttention,
     BilinearAttention,
@@ -34,8 +35,7 @@ from graphbam.layers import (
     PairBlock,
     SPDActivation,
 )
-from graphbam.network import RAW_POLES, EdgeNetConfig, PairFeatures, observation_layers, standardise
-from graphbam.structures import ABSENT, CANDIDATE, NEIGHBOUR, PARENT
+from graphbam.nn.structures import ABSENT, CANDIDATE, NEIGHBOUR, PARENT
 
 N_ROLES = 3
 """Parents, candidates, neighbours."""

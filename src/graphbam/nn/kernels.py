@@ -88,7 +88,7 @@ def _factor_block(k: Tensor, s: Tensor, floor: float) -> None:
 def _factor_kernel() -> Any:
     """The kernel, or None where Triton is not installed."""
     try:
-        from graphbam.factor import invert_factor
+        from graphbam.nn._triton import invert_factor
     except ImportError:
         return None
     return invert_factor

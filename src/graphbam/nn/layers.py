@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphbam import spd
+from graphbam.nn import spd
 
 Axis = Literal["attributes", "samples"]
 

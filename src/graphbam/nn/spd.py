@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from graphbam import kernels
+from graphbam.nn import kernels
 
 LOG_POLES = 12
 """Number of resolvents in the fast logarithm."""

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from graphbam.questions import Question
+    from graphbam.directions.questions import Question
 
 ABSENT, PARENT, CANDIDATE, NEIGHBOUR = range(4)
 """Role of a column in a structure; absent columns are padding."""
@@ -106,7 +106,7 @@ def pack_structures(
 
     Examples
     --------
-    >>> from graphbam.questions import Question
+    >>> from graphbam.directions.questions import Question
     >>> asked = [Question(0, 3, np.array([1, 2, 5]), np.array([4]))]
     >>> pack_structures(asked, max_candidates=2, max_neighbours=9).columns_sw.tolist()
     [[0, 3, 1, 2, 4], [0, 3, 5, 4, 0]]

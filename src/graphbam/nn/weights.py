@@ -23,14 +23,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from graphbam.avici import AviciNet, AviciNetConfig
-from graphbam.collider import ColliderNet, network_config
+from graphbam.benchmarks.baselines.avici_net import AviciNet, AviciNetConfig
 from graphbam.errors import ConfigError, WeightsError
-from graphbam.network import EdgeNet, EdgeNetConfig
-from graphbam.structures import CANDIDATE, Structures, gather_columns, pack_structures
+from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
+from graphbam.nn.immorality_net import ColliderNet, network_config
+from graphbam.nn.structures import CANDIDATE, Structures, gather_columns, pack_structures
 
 if TYPE_CHECKING:
-    from graphbam.questions import Question
+    from graphbam.directions.questions import Question
 
 Network = EdgeNet | ColliderNet | AviciNet
 """What a weights file may hold; its header says which under `network`."""
@@ -66,7 +66,7 @@ class LoadedWeights(Loaded[EdgeNet]):
     def probabilities(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
         """Calibrated probabilities (B, D, D, 3) of none · skeleton · moral for a batch of equal-shaped tables.
 
-        `rows` says how many independent rows each is worth, where that is not M (`graphbam.dependence`).
+        `rows` says how many independent rows each is worth, where that is not M (`graphbam.tables.rows`).
         """
         return calibrate(_in_chunks(self.network, x_bmd, rows), self.header)
 
@@ -293,7 +293,7 @@ def _parse_header(metadata: dict[str, str], path: Path) -> dict[str, Any]:
 
 
 def _shipped() -> Path:
-    return Path(str(resources.files("graphbam") / "data"))
+    return Path(str(resources.files("graphbam") / "weights"))
 
 
 def _find(source: str | os.PathLike[str]) -> Path:

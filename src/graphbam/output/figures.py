@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbam.errors import GraphbamError, GraphError
-from graphbam.graph import SKELETON, Graph, directed_part, skeleton, undirected_part
-from graphbam.layout import lay_out, separate
+from graphbam.graphs.graph import SKELETON, Graph, directed_part, skeleton, undirected_part
+from graphbam.output.layout import lay_out, separate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.gridspec import SubplotSpec
 
-    from graphbam.edges import Result
+    from graphbam.result import Result
 
 Array = NDArray[np.float64]
 
@@ -349,7 +349,7 @@ def plot(
 
 def _list_strokes(source: Result | Graph, threshold: float | None, fdr: float | None, moral: bool) -> list[Stroke]:
     """Lines to draw, the faintest first so that the surest lie on top."""
-    from graphbam.edges import Result
+    from graphbam.result import Result
 
     if isinstance(source, Graph):
         return _list_edges(source)
@@ -366,7 +366,7 @@ def _list_strokes(source: Result | Graph, threshold: float | None, fdr: float | 
 
 def _list_edges(graph: Graph, p_dd: Array | None = None) -> list[Stroke]:
     """Lines of a graph; `p_dd` or, if it has them, its own probabilities say how likely they are."""
-    from graphbam.edges import OrientedGraph
+    from graphbam.result import OrientedGraph
 
     arrow_dd = graph.arrow_probability_dd if isinstance(graph, OrientedGraph) else None
     p_dd = graph.edge_probability_dd if isinstance(graph, OrientedGraph) else p_dd

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from graphbam.edges import CLASSES, OrientedGraph, Result
 from graphbam.errors import ConfigError, GraphError
-from graphbam.graph import Graph
+from graphbam.graphs.graph import Graph
+from graphbam.result import CLASSES, OrientedGraph, Result
 
 Writer = Callable[[Path], None]
 

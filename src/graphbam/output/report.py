@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import graphbam
-from graphbam.edges import Result, choose_cut, suspect_children
-from graphbam.graph import MORAL, SKELETON
-from graphbam.layout import lay_out
-from graphbam.probabilities import choose_pairs
+from graphbam.graphs.cut import choose_pairs
+from graphbam.graphs.graph import MORAL, SKELETON
+from graphbam.output.layout import lay_out
+from graphbam.result import Result, choose_cut, suspect_children
 
 Array = NDArray[np.float64]
 
@@ -230,7 +230,7 @@ def _pack(x_rd: Array) -> dict[str, Any]:
 
 
 def _model_domain(domain: Mapping[str, Any]) -> dict[str, Any]:
-    from graphbam.preprocessing import FEATURES, judge_domain
+    from graphbam.tables.prepare import FEATURES, judge_domain
 
     ranges, features = domain.get("ranges") or {}, domain.get("features") or {}
     gauges = [
@@ -281,7 +281,7 @@ def _changed_settings(result: Result) -> dict[str, Any] | None:
     settings = result.provenance.get("settings")
     if settings is None:
         return None
-    from graphbam.estimator import infer
+    from graphbam.inference.journey import infer
 
     given = {name: result.provenance.get(name) for name in ("weights", "colliders")} | settings
     given["drop"] = tuple(given.get("drop", ()))
@@ -317,7 +317,7 @@ def _embed(model: Mapping[str, Any]) -> str:
 
 
 def _read(name: str) -> str:
-    return (resources.files("graphbam") / "data" / "report" / name).read_text(encoding="utf-8")
+    return (resources.files("graphbam") / "output" / "templates" / name).read_text(encoding="utf-8")
 
 
 def _round(values: Array, digits: int) -> Array:

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphbam.graph import Graph
+from graphbam.graphs.graph import Graph
 from graphbam.simulation.config import PRESETS, UNSEEN, SimulationConfig
-from graphbam.simulation.dag import GRAPHS
+from graphbam.simulation.graphs import GRAPHS
 from graphbam.simulation.labels import edge_classes
 from graphbam.simulation.mechanisms import MECHANISMS, additive, mechanism
 from graphbam.simulation.noise import NOISES
-from graphbam.simulation.sem import Plan, Tables, plan_tables, run_plan, sample_tables
+from graphbam.simulation.values import Plan, Tables, plan_tables, run_plan, sample_tables
 
 __all__ = [
     "GRAPHS",

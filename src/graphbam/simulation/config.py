@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphbam.errors import ConfigError
-from graphbam.simulation.dag import GRAPHS
+from graphbam.simulation.graphs import GRAPHS
 from graphbam.simulation.mechanisms import CHEBYSHEV_VARIANTS, MECHANISMS
 from graphbam.simulation.noise import NOISES
 

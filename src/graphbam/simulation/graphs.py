@@ -2,7 +2,7 @@
 
 A kind of graph is a function ``(rng, degree_b, n_variables) -> adj_bdd``. It returns boolean adjacency
 matrices whose variables stand in causal order, so they are strictly upper triangular and ``adj_bdd[b, i, j]``
-means i → j. The columns are shuffled later, by `graphbam.simulation.sem`, together with the data.
+means i → j. The columns are shuffled later, by `graphbam.simulation.values`, together with the data.
 """
 
 from __future__ import annotations

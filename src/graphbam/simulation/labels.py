@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from graphbam.graph import MORAL, SKELETON
+from graphbam.graphs.graph import MORAL, SKELETON
 
 
 def edge_classes(dag_bdd: Tensor) -> Tensor:

@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 from graphbam.errors import ConfigError
-from graphbam.scaling import CLIP, standardise_rows
 from graphbam.simulation.config import SimulationConfig
-from graphbam.simulation.dag import depth_levels, draw_degrees, sample_dags
+from graphbam.simulation.graphs import depth_levels, draw_degrees, sample_dags
 from graphbam.simulation.labels import edge_classes
 from graphbam.simulation.mechanisms import LINKS, MECHANISMS, rand, randn, soft_clip, unit
 from graphbam.simulation.noise import autocorrelate, sample_noise
+from graphbam.tables.scaling import CLIP, standardise_rows
 
 _SPLIT_CELLS = {"cpu": 2**14, "cuda": 2**21}
 """A group of nodes is only divided by number of parents if the parts keep this many values: below, the

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from graphbam.textfile import MISSING_WORDS
+from graphbam.tables.textfile import MISSING_WORDS
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 Encode: TypeAlias = bool | Mapping[str, Sequence[Hashable]]

@@ -23,4 +23,4 @@ def example_path(name: str) -> Path:
     """
     if name not in EXAMPLES:
         raise TableError(f"no example is called {name!r}; there is {', '.join(map(repr, EXAMPLES))}.")
-    return Path(str(resources.files("graphbam") / "data" / f"{name}.csv.gz"))
+    return Path(str(resources.files("graphbam") / "tables" / "data" / f"{name}.csv.gz"))

@@ -7,12 +7,12 @@ The rules, in the order they are applied:
    rest touch at most 5 % of the rows, those rows are left out; otherwise every gap gets its column's median.
    ``"drop"`` always leaves rows out, ``"impute"`` always fills, ``"error"`` refuses.
 3. Constant columns keep their place in the answer, with no links; the network does not see them.
-4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.dependence`), unless
+4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.tables.rows`), unless
    they are only sorted or ``independent_rows=True``. Nothing else hangs on the order of rows.
 5. Rows are put into an order that depends on their content only, so that neither row order nor column order
    nor units can change what a seeded draw picks. More than `max_rows` rows: one seeded draw (``"subsample"``)
    or up to eight disjoint draws whose answers are averaged (``"average"``).
-6. Columns are standardised by `graphbam.scaling.standardise_columns`, the same function that prepares the
+6. Columns are standardised by `graphbam.tables.scaling.standardise_columns`, the same function that prepares the
    simulated tables of training; it tames heavy tails with a robust scale.
 
 Duplicated and collinear columns, and those that look like row numbers, go through unchanged, with a warning.
@@ -29,10 +29,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphbam.dependence import RowOrder, count_rows, read_order
 from graphbam.errors import ConfigError, TableError
-from graphbam.scaling import standardise_columns
-from graphbam.table import Matrix, Table, spell_columns
+from graphbam.tables.read import Matrix, Table, spell_columns
+from graphbam.tables.rows import RowOrder, count_rows, read_order
+from graphbam.tables.scaling import standardise_columns
 
 Missing: TypeAlias = Literal["auto", "drop", "impute", "error"]
 Large: TypeAlias = Literal["subsample", "average"]
@@ -272,7 +272,7 @@ def rescale(x_md: Matrix) -> Matrix:
     """Bring every column near zero and one without overflow, so that 1e308 and dates keep their digits.
 
     Values further out than a thousand times the inner 90 % are moved to that limit, far beyond where
-    `graphbam.scaling` cuts anyway: one cell of 1e308 must not push the others below the smallest number there is.
+    `graphbam.tables.scaling` cuts anyway: one cell of 1e308 must not push the others below the smallest number.
 
     Examples
     --------

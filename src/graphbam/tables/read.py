@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from graphbam.columns import Coded, Encode, code_column
 from graphbam.errors import TableError
-from graphbam.textfile import parse_text
+from graphbam.tables.columns import Coded, Encode, code_column
+from graphbam.tables.textfile import parse_text
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 
@@ -80,7 +80,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     data : path, open file, DataFrame, array, mapping or AnnData
         See the module docstring.
     encode : bool or mapping from column name to levels in order
-        Code text and dates as numbers (rules: `graphbam.columns`) instead of refusing them.
+        Code text and dates as numbers (rules: `graphbam.tables.columns`) instead of refusing them.
     drop : str or iterable of str
         Columns to leave out.
 

@@ -9,16 +9,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphbam.answers import ask_colliders, list_questions
-from graphbam.dependence import count_rows_each
-from graphbam.evidence import TERMS, describe_claims
+from graphbam.directions.evidence import TERMS, describe_claims
+from graphbam.inference.answers import ask_colliders, list_questions
+from graphbam.nn.structures import CANDIDATE
+from graphbam.nn.weights import LoadedColliders, LoadedWeights
 from graphbam.simulation.config import SimulationConfig
-from graphbam.simulation.sem import sample_tables
-from graphbam.structures import CANDIDATE
+from graphbam.simulation.values import sample_tables
+from graphbam.tables.rows import count_rows_each
 from graphbam.training.batch import Shape
 from graphbam.training.config import TrainConfig
 from graphbam.training.structures import simulate_structures
-from graphbam.weights import LoadedColliders, LoadedWeights
 
 SHAPES = ((5, 300), (10, 100), (10, 500), (20, 200), (20, 600), (40, 100), (40, 400), (80, 200), (100, 60))
 """Variables and samples of the tables that the fit sees."""
@@ -132,7 +132,7 @@ def simulated_children(
 
 
 def fit_evidence(features_nt: Tensor, children_n: Tensor) -> dict[str, float]:
-    """Weights of `graphbam.evidence` that minimise the cross-entropy, by name.
+    """Weights of `graphbam.directions.evidence` that minimise the cross-entropy, by name.
 
     Examples
     --------

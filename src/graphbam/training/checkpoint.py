@@ -9,9 +9,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from graphbam.errors import WeightsError
+from graphbam.nn.weights import read_tensors, write_tensors
 from graphbam.training.config import TrainConfig
 from graphbam.training.step import Stepper
-from graphbam.weights import read_tensors, write_tensors
 
 TASK = "task."
 """Prefix of what the task remembers; weights, averages and moments have their own."""

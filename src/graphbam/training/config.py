@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from graphbam.avici import AviciNetConfig
-from graphbam.collider import ColliderNetConfig, network_config
+from graphbam.benchmarks.baselines.avici_net import AviciNetConfig
 from graphbam.errors import ConfigError
-from graphbam.network import EdgeNetConfig
+from graphbam.nn.edge_net import EdgeNetConfig
+from graphbam.nn.immorality_net import ColliderNetConfig, network_config
 from graphbam.simulation.config import SimulationConfig
 
 

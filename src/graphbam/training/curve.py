@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from graphbam.figures import save
+from graphbam.output.figures import save
 
 
 def draw_curve(log: Path, path: Path) -> Path:

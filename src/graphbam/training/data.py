@@ -17,10 +17,10 @@ from typing import NamedTuple
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from graphbam.nn.weights import ROWS_A_CHUNK
 from graphbam.training.batch import AnyBatch, Batch, Shape
 from graphbam.training.config import TrainConfig
-from graphbam.training.tasks import task_of
-from graphbam.weights import ROWS_A_CHUNK
+from graphbam.training.objectives import task_of
 
 __all__ = ["Batch", "Shape", "Stream", "Window", "allowed_shapes", "draw_shapes", "mix_seed", "shape_grid"]
 

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphbam.dependence import count_rows, count_rows_each
-from graphbam.device import choose_device
 from graphbam.errors import ConfigError, TableError
-from graphbam.graph import Graph, edge_classes
-from graphbam.labelled import find_labelled, read_labelled
-from graphbam.scaling import standardise_columns
+from graphbam.graphs.graph import Graph, edge_classes
+from graphbam.nn.device import choose_device
+from graphbam.nn.weights import LoadedWeights, load_weights
+from graphbam.tables.labelled import find_labelled, read_labelled
+from graphbam.tables.rows import count_rows, count_rows_each
+from graphbam.tables.scaling import standardise_columns
 from graphbam.training.batch import Batch
 from graphbam.training.checkpoint import average_into
 from graphbam.training.config import TrainConfig
+from graphbam.training.data import Stream
 from graphbam.training.step import Stepper
-from graphbam.training.stream import Stream
-from graphbam.weights import LoadedWeights, load_weights
 
 Pair = tuple[Any, Any]
 """A table (array or DataFrame, M × D) and its graph (`Graph` or adjacency, D × D)."""
@@ -66,7 +66,7 @@ def fine_tune(
     Returns
     -------
     LoadedWeights
-        Ready for `gb.infer(..., weights=...)`; write them with `graphbam.weights.save_weights`.
+        Ready for `gb.infer(..., weights=...)`; write them with `graphbam.nn.weights.save_weights`.
     """
     if not 0 <= replay < 1 or steps < 1:
         raise ConfigError(f"replay={replay} must lie in [0, 1) and steps={steps} must be at least 1")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from graphbam import spd
-from graphbam.avici import AviciNetConfig
-from graphbam.network import EdgeNetConfig
+from graphbam.benchmarks.baselines.avici_net import AviciNetConfig
+from graphbam.nn import spd
+from graphbam.nn.edge_net import EdgeNetConfig
 from graphbam.training.loss import DOUBLINGS
 
 H200_BF16 = 7.9e14

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from graphbam.errors import WeightsError
-from graphbam.network import EdgeNet
-from graphbam.weights import Network
+from graphbam.nn.edge_net import EdgeNet
+from graphbam.nn.weights import Network
 
 _MIX = "head.features.mix.weight"
 """The layer that reads all features of a pair; those of `sharp_correlations` come last."""
@@ -29,7 +29,7 @@ def grow_weights(network: Network, design: Network, source: str) -> dict[str, Te
 
     Examples
     --------
-    >>> from graphbam.network import EdgeNetConfig
+    >>> from graphbam.nn.edge_net import EdgeNetConfig
     >>> shallow, deep = EdgeNet(EdgeNetConfig(pair_layers=1)), EdgeNet(EdgeNetConfig(pair_layers=3))
     >>> _ = deep.load_state_dict(grow_weights(shallow, deep, "a doctest"))
     >>> x_bmd = torch.randn(2, 20, 4)

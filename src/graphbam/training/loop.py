@@ -18,18 +18,18 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from graphbam.device import choose_device
 from graphbam.errors import ConfigError, WeightsError
+from graphbam.nn.device import choose_device
+from graphbam.nn.weights import Network, load_network, save_weights
 from graphbam.training.batch import AnyBatch
 from graphbam.training.checkpoint import Progress, average_into, load_checkpoint, save_checkpoint
 from graphbam.training.config import TrainConfig
+from graphbam.training.data import Stream
 from graphbam.training.floor import training_work
 from graphbam.training.growth import grow_weights
+from graphbam.training.objectives import Task, task_of
 from graphbam.training.schedule import learning_rate
 from graphbam.training.step import Stepper
-from graphbam.training.stream import Stream
-from graphbam.training.tasks import Task, task_of
-from graphbam.weights import Network, load_network, save_weights
 
 CHECKPOINT = "checkpoint.safetensors"
 WEIGHTS = "weights.safetensors"

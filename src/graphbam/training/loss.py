@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphbam.structures import CANDIDATE
+from graphbam.nn.structures import CANDIDATE
 from graphbam.training.config import AcyclicityConfig
 
 DOUBLINGS = 10

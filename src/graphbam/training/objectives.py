@@ -9,17 +9,17 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
-from graphbam.avici import AviciNet, AviciNetConfig
-from graphbam.collider import ColliderNet, ColliderNetConfig
-from graphbam.dependence import count_rows_each
-from graphbam.network import EdgeNet, EdgeNetConfig
-from graphbam.simulation.sem import Tables, sample_tables
-from graphbam.structures import CANDIDATE, NEIGHBOUR, PARENT
+from graphbam.benchmarks.baselines.avici_net import AviciNet, AviciNetConfig
+from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
+from graphbam.nn.immorality_net import ColliderNet, ColliderNetConfig
+from graphbam.nn.structures import CANDIDATE, NEIGHBOUR, PARENT
+from graphbam.nn.weights import Network
+from graphbam.simulation.values import Tables, sample_tables
+from graphbam.tables.rows import count_rows_each
 from graphbam.training.batch import AnyBatch, ArrowBatch, Batch, ColliderBatch, Shape
 from graphbam.training.config import AcyclicityConfig, TrainConfig
 from graphbam.training.loss import DualAscent, arrow_loss, collider_loss, edge_loss
 from graphbam.training.structures import simulate_structures
-from graphbam.weights import Network
 
 Forward = Callable[..., Tensor]
 

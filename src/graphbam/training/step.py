@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from graphbam.training.batch import AnyBatch, Shape
-from graphbam.training.tasks import EdgeTask, Task
+from graphbam.training.objectives import EdgeTask, Task
 
 Shapes = tuple[torch.Size, ...]
 """Shapes of all tensors of a batch."""

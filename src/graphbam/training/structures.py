@@ -18,14 +18,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from graphbam.collider import ColliderNetConfig
 from graphbam.errors import ConfigError
-from graphbam.graph import MORAL, SKELETON
-from graphbam.simulation.sem import Tables, sample_tables
-from graphbam.structures import CANDIDATE, Structures, find_structures, gather_columns
+from graphbam.graphs.graph import MORAL, SKELETON
+from graphbam.nn.immorality_net import ColliderNetConfig
+from graphbam.nn.structures import CANDIDATE, Structures, find_structures, gather_columns
+from graphbam.nn.weights import LoadedWeights, load_weights
+from graphbam.simulation.values import Tables, sample_tables
 from graphbam.training.batch import ColliderBatch, Shape
 from graphbam.training.config import StructureConfig, TrainConfig
-from graphbam.weights import LoadedWeights, load_weights
 
 MOST_ROUNDS = 4
 """Times that tables are simulated for one burst; if structures are still too few, narrower ones or copies fill up."""

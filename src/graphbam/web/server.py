@@ -17,8 +17,8 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from graphbam.errors import GraphbamError
-from graphbam.estimator import COLLIDERS, infer
-from graphbam.report import render
+from graphbam.inference.journey import COLLIDERS, infer
+from graphbam.output.report import render
 
 LARGEST_UPLOAD = 200 * 2**20
 """Bytes of the largest table the page takes; larger ones belong on the command line."""
@@ -70,6 +70,6 @@ def render_upload(content: bytes, name: str, **settings: Any) -> str:
 
 def page(problem: str = "") -> str:
     """The page that takes a table."""
-    template = (resources.files("graphbam") / "data" / "serve.html").read_text(encoding="utf-8")
+    template = (resources.files("graphbam") / "web" / "page.html").read_text(encoding="utf-8")
     note = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
     return template.replace("<!-- problem -->", note)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphbam.benchmarks.grading import grade, partial_correlations
 from graphbam.errors import GraphError
-from graphbam.graph import check_adjacency, moral_graph, skeleton
+from graphbam.graphs.graph import check_adjacency, moral_graph, skeleton
 
 Matrix = NDArray[np.float64]
 Kind = Literal["undirected", "cpdag", "dag"]

@@ -19,7 +19,8 @@ import numpy as np
 
 from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
 from graphbam.benchmarks.baselines._isolation import isolated
-from graphbam.weights import LoadedArrows, list_weights, load_arrows
+from graphbam.benchmarks.baselines._weights import explain_absence, find_weights
+from graphbam.nn.weights import LoadedArrows, load_arrows
 
 FOLDER = "GRAPHBAM_AVICI"
 """Environment variable that names the folder with the authors' scm-v0: a checkpoint (.pkl) and kwargs.json."""
@@ -68,13 +69,16 @@ class AviciRetrained(Baseline):
 
     def skip(self, n_samples: int, n_variables: int) -> str | None:
         """Weights may not be part of the package."""
-        if self.weights in list_weights() or Path(self.weights).is_file():
-            return None
-        return f"needs weights {self.weights!r}, which are not here: graphbam train --network avici --data paper"
+        return None if self._path else explain_absence(self.weights)
+
+    @property
+    def _path(self) -> Path | None:
+        return Path(self.weights) if Path(self.weights).is_file() else find_weights(self.weights)
 
     @cached_property
     def _loaded(self) -> LoadedArrows:
-        return load_arrows(self.weights, self.device)
+        assert self._path is not None  # `skip` has looked
+        return load_arrows(self._path, self.device)
 
     def fit(self, x_md: Matrix, *, seed: int) -> Answer:
         """One forward pass."""

@@ -25,8 +25,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphbam.errors import ConfigError
-from graphbam.layers import Axis, Linear, Norm
-from graphbam.network import standardise
+from graphbam.nn.edge_net import standardise
+from graphbam.nn.layers import Axis, Linear, Norm
 
 NEVER = -1e30
 """Logit of an arrow from a variable to itself: its probability is zero, and so is every slope."""

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from graphbam.benchmarks.baselines._base import Answer, Baseline, Kind, Matrix
 from graphbam.benchmarks.baselines._isolation import isolated
-from graphbam.edges import Result
-from graphbam.estimator import infer
-from graphbam.graph import NONE, SKELETON
-from graphbam.networks import Colliders, Weights, open_colliders, open_weights
-from graphbam.weights import list_weights
+from graphbam.benchmarks.baselines._weights import FOLDER, explain_absence, find_weights
+from graphbam.graphs.graph import NONE, SKELETON
+from graphbam.inference.journey import infer
+from graphbam.inference.networks import Colliders, Weights, open_colliders, open_weights
+from graphbam.nn.weights import list_weights
+from graphbam.result import Result
 
 
 class Bam(Baseline):
@@ -64,3 +65,11 @@ class BamPaper(Bam):
     name, title = "graphbam-paper", "BAM, as in the paper"
     kind = "undirected"
     weights, colliders = "edges-paper", None
+
+    def skip(self, n_samples: int, n_variables: int) -> str | None:
+        """Its weights are for comparison only."""
+        return None if find_weights(self.weights) else explain_absence(self.weights)
+
+    @cached_property
+    def _loaded(self) -> tuple[Weights, Colliders | None]:
+        return open_weights(FOLDER / f"{self.weights}.safetensors", self.device), None

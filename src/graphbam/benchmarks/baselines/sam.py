@@ -8,7 +8,7 @@ import pandas as pd
 from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.grading import grade, keep_acyclic
-from graphbam.graph import moral_graph
+from graphbam.graphs.graph import moral_graph
 
 
 class Sam(Baseline):

@@ -20,7 +20,7 @@ from graphbam.benchmarks.report.rows import EMPTY, is_ours
 from graphbam.benchmarks.report.schools import SCHOOLS, Look
 from graphbam.benchmarks.report.sheets import number
 from graphbam.errors import GraphbamError
-from graphbam.figures import INK, PAPER, QUIET, has_matplotlib, save
+from graphbam.output.figures import INK, PAPER, QUIET, has_matplotlib, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -24,7 +24,7 @@ from graphbam.benchmarks.report.charts import (
 )
 from graphbam.benchmarks.report.rows import EMPTY, Metric, is_ours
 from graphbam.benchmarks.report.sheets import number
-from graphbam.figures import INK, PAPER, QUIET, place_labels
+from graphbam.output.figures import INK, PAPER, QUIET, place_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -74,7 +74,7 @@ def render_page(
         "contents": _join(cards, "<b>{}</b>", '<a href="#at-{key}">{label}</a>'),
         "body": _join(cards, "<h2>{}</h2>", '<section class="card" id="at-{key}">{body}</section>'),
     }
-    template = (resources.files("graphbam") / "data" / "benchmark.html").read_text(encoding="utf-8")
+    template = (resources.files("graphbam") / "benchmarks" / "report" / "page.html").read_text(encoding="utf-8")
     return _MARK.sub(lambda match: parts[match[1]], template)  # one sweep: values are not looked into
 
 

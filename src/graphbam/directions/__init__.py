@@ -1,0 +1,1 @@
+"""From links to arrows: the paper's CPDAG appendix. Numpy only."""

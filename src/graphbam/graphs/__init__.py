@@ -1,0 +1,1 @@
+"""The vocabulary: graphs, equivalence classes, prior knowledge, scores. Numpy only."""

@@ -1,0 +1,1 @@
+"""`infer`, `infer_many` and `BAM`: read → prepare → network → result."""

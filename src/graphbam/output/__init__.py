@@ -1,0 +1,1 @@
+"""What people see: files, pictures, the report."""
