@@ -6,7 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from graphbam.nn import features as correlations
-from graphbam.nn import kernels, spd
+from graphbam.nn import spd
 from graphbam.nn.features import N_SIZES, RIDGE, choose_ridge, given_earlier, least_given_one, read_sizes
 
 
@@ -118,6 +118,6 @@ def test_the_last_variable_is_given_all_others(rng):
 
 def test_the_whitener_is_the_inverse_of_the_cholesky_factor(rng):
     s_dd = spd.covariance(linear_system(rng))
-    k_dd = kernels.whitener(s_dd, floor=0.0)
+    k_dd = spd.whitener(s_dd, floor=0.0)
     assert torch.equal(k_dd, k_dd.tril())
     assert_close(k_dd @ s_dd @ k_dd.mT, torch.eye(7, dtype=torch.float64))

@@ -7,7 +7,7 @@ import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from graphbam.nn import kernels, spd
+from graphbam.nn import spd
 
 SIZES = [1, 2, 7, 40]
 
@@ -225,7 +225,7 @@ def factorised(monkeypatch):
         sizes.append(s.shape[-1])
         k.copy_(torch.linalg.inv(torch.linalg.cholesky(s)))
 
-    monkeypatch.setattr(kernels, "_factor_block", factor_block)
+    monkeypatch.setattr(spd, "_factor_block", factor_block)
     return sizes
 
 
@@ -233,10 +233,10 @@ def factorised(monkeypatch):
 def test_inverse_factor_by_halves(factorised, d):
     a = torch.randn(2, 3, d, 2 * d, generator=torch.Generator().manual_seed(d), dtype=torch.float64)
     s = a @ a.mT / d
-    k = kernels.inverse_factor(s, floor=0.0)
+    k = spd.inverse_factor(s, floor=0.0)
     assert_close(k.mT @ k, torch.linalg.inv(s), rtol=1e-9, atol=1e-9)
     assert torch.equal(k, k.tril())
-    assert max(factorised) <= kernels.BLOCK_SIZE
+    assert max(factorised) <= spd.BLOCK_SIZE
     assert sum(factorised) == d  # every row was factorised once
 
 
@@ -244,12 +244,12 @@ def test_inverse_factor_of_nearly_singular_matrices(factorised):
     """Correlations of many variables in few samples, in single precision: as accurate as a Cholesky inverse."""
     x = torch.randn(8, 20, 100, generator=torch.Generator().manual_seed(0))
     s = spd.correlate(spd.covariance(x)) + 0.011 * torch.eye(100)
-    k = kernels.inverse_factor(s, floor=0.005)
+    k = spd.inverse_factor(s, floor=0.005)
     assert_close((k.mT @ k).double(), torch.linalg.inv(s.double()), rtol=0.0, atol=0.01)  # entries reach 90
 
 
 def test_inverse_factor_leaves_its_input_alone(factorised, random_spd):
     s = random_spd(2, 70)
     before = s.clone()
-    kernels.inverse_factor(s, floor=0.0)
+    spd.inverse_factor(s, floor=0.0)
     assert torch.equal(s, before)

@@ -1,4 +1,4 @@
-"""One Triton kernel: inverse Cholesky factors of small matrices, one a program. Imported by `kernels` alone."""
+"""One Triton kernel: inverse Cholesky factors of small matrices, one per program. Imported by `spd` alone."""
 # mypy: ignore-errors
 
 import triton

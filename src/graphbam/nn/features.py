@@ -17,7 +17,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphbam.nn import kernels, spd
+from graphbam.nn import spd
 
 RIDGE = 1e-6
 """Least that is added to the diagonal of the correlations: what a variable has of its own, constant ones included."""
@@ -71,7 +71,7 @@ def read_sizes(x_bmd: Tensor) -> tuple[Tensor, Tensor]:
     """
     ridge = choose_ridge(*x_bmd.shape[1:])
     s_bdd = spd.correlate(spd.covariance(x_bmd.double()), ridge)
-    k_bdd = kernels.whitener(s_bdd, floor=ridge / 2)
+    k_bdd = spd.whitener(s_bdd, floor=ridge / 2)
     precision_bdd = k_bdd.mT @ k_bdd
     known_bd = precision_bdd.diagonal(dim1=-2, dim2=-1)
     partial_bdd = spd.correlate(precision_bdd)
@@ -122,7 +122,7 @@ def given_earlier(s_bdd: Tensor, key_bd: Tensor, ridge: float = RIDGE) -> Tensor
     partial correlation of i < j in that block is −K_ji / √Σ_{l ≤ j} K_li².
     """
     order_bd = key_bd.argsort(dim=-1, stable=True)
-    k_bdd = kernels.whitener(_reorder(s_bdd, order_bd), floor=ridge / 2)
+    k_bdd = spd.whitener(_reorder(s_bdd, order_bd), floor=ridge / 2)
     lower_bdd = k_bdd.abs() / k_bdd.square().cumsum(-2).clamp_min(1e-12).sqrt()
     return _reorder(torch.maximum(lower_bdd, lower_bdd.mT), order_bd.argsort(-1))
 
