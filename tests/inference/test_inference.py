@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from graphbam.inference.answers import OBVIOUS_FROM, list_questions
 from graphbam.inference.journey import COLLIDERS
 from graphbam.inference.networks import open_colliders
 from graphbam.inference.stability import draw_resamples
-from graphbam.nn.cost import count_operations, estimate_seconds, measure_speed
+from graphbam.nn.cost import count_operations, estimate_seconds, is_exhaustion, measure_speed, threads
 from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import load_colliders, load_weights, save_weights
@@ -306,13 +307,61 @@ def test_larger_tables_are_announced_to_take_longer(tiny_path):
     assert estimate_seconds(PartialCorrelation(), 1, 10, 10) == 0.0
 
 
-def test_memory_that_runs_out_is_explained(frame):
-    class Greedy(PartialCorrelation):
-        def probabilities(self, x_bmd, rows=None):
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 900 GiB")
+def in_a_new_thread(call):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
 
+
+def test_threads_of_others_are_left_alone():
+    """A server's worker that first computes while a small table is under way keeps all its threads."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        with threads(1):
+            assert torch.get_num_threads() == 1
+            assert in_a_new_thread(torch.get_num_threads) == 3
+        assert torch.get_num_threads() == in_a_new_thread(torch.get_num_threads) == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+OUT_OF_MEMORY = [
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 900 GiB"),
+    MemoryError(),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:82] data. DefaultCPUAllocator: not enough memory: you tried"),
+]
+
+
+class Failing(PartialCorrelation):
+    """Weights that raise an error for tables with more columns than `most`."""
+
+    def __init__(self, error, most=0):
+        super().__init__()
+        self.error, self.most = error, most
+
+    def probabilities(self, x_bmd, rows=None):
+        if x_bmd.shape[2] > self.most:
+            raise self.error
+        return super().probabilities(x_bmd)
+
+
+@pytest.mark.parametrize("error", OUT_OF_MEMORY, ids=repr)
+def test_memory_that_runs_out_is_explained(frame, error):
     with pytest.raises(ConfigError, match="120 rows × 5 variables do not fit into memory"):
-        gb.infer(frame, weights=Greedy())
+        gb.infer(frame, weights=Failing(error))
+
+
+def test_torch_fails_to_allocate_in_known_words():
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**55)
+    assert is_exhaustion(caught.value)
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory(frame):
+    error = RuntimeError("required rank 4 tensor to use channels_last memory format")
+    with pytest.raises(RuntimeError, match="channels_last"):
+        gb.infer(frame, weights=Failing(error))
 
 
 def test_devices():

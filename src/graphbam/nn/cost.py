@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -22,6 +23,14 @@ GPU_SPEED = 5e12
 
 OPERATIONS_A_THREAD = 1e10
 """Least work for a CPU thread, about a quarter of a second: for less, waking and waiting cost more than they bring."""
+
+EXHAUSTED = (
+    "DefaultCPUAllocator: can't allocate memory",
+    "DefaultCPUAllocator: not enough memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
+"""How torch says that memory has run out where it raises a plain RuntimeError."""
 
 
 def be_silent(share: float, sentence: str) -> None:
@@ -81,13 +90,43 @@ def spell_seconds(seconds: float) -> str:
 
 @contextlib.contextmanager
 def threads(most: int) -> Iterator[None]:
-    """Compute with at most so many threads, and with as many as before afterwards."""
+    """Compute with at most so many threads here, and with as many as before afterwards; other threads keep theirs."""
     before = torch.get_num_threads()
-    torch.set_num_threads(min(most, before))
+    if most >= before:
+        yield
+        return
+    _set_own_threads(most)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        _set_own_threads(before)
+
+
+_COUNTING = threading.Lock()
+
+
+def _set_own_threads(count: int) -> None:
+    """`torch.set_num_threads` for the calling thread alone.
+
+    Torch keeps one count per thread, and one more that every new thread starts with and keeps. Its only setter changes
+    both, so that a server's next worker would keep the count of whichever table was under way. Here the second one is
+    read and put back by a thread of its own; between the two calls pass some microseconds.
+    """
+
+    def keep_default() -> None:
+        default = torch.get_num_threads()  # what a new thread starts with
+        is_read.set()
+        is_changed.wait()
+        torch.set_num_threads(default)
+
+    is_read, is_changed = threading.Event(), threading.Event()
+    helper = threading.Thread(target=keep_default, daemon=True)
+    with _COUNTING:
+        helper.start()
+        is_read.wait()
+        torch.set_num_threads(count)
+        is_changed.set()
+        helper.join()
 
 
 def threads_for(work: float) -> int:
@@ -100,10 +139,25 @@ def explained_memory(n_samples: int, n_variables: int) -> Iterator[None]:
     """Say what to do where a table of this size does not fit into memory."""
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "memory" not in str(error).lower():
+    except (MemoryError, RuntimeError) as error:
+        if not is_exhaustion(error):
             raise
         raise ConfigError(
             f"{n_samples} rows × {n_variables} variables do not fit into memory. Pass a smaller max_rows, drop "
             "variables, or on a GPU try device='cpu'."
         ) from None
+
+
+def is_exhaustion(error: BaseException) -> bool:
+    """Whether an error says that memory ran out; torch has a type for it on GPUs only.
+
+    Examples
+    --------
+    >>> is_exhaustion(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes."))
+    True
+    >>> is_exhaustion(RuntimeError("unsupported memory format"))
+    False
+    """
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in EXHAUSTED)
