@@ -12,7 +12,7 @@ from pandas.testing import assert_frame_equal
 
 from graphbam.directions.cpdag import expected_shd
 from graphbam.errors import ConfigError, GraphbamError, GraphError
-from graphbam.graphs.graph import is_cpdag
+from graphbam.graphs.equivalence import is_cpdag
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.result import Failure, OrientationMissingError, Result, suspect_children
 

@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from graphbam.errors import ConfigError, GraphError
 from graphbam.graphs.cut import choose_pairs, tidy_probabilities
-from graphbam.graphs.graph import MORAL, SKELETON, Graph, directed_part, undirected_part
+from graphbam.graphs.graph import MORAL, SKELETON, Graph, Matrix, directed_part, undirected_part
 from graphbam.graphs.knowledge import Knowledge
-from graphbam.tables.read import Matrix
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,8 +98,8 @@ class OrientedGraph(Graph):
         return expected_shd(self.adjacency, np.stack([1 - p_dd, p_dd, 0 * p_dd], axis=-1), self.arrow_probability_dd)
 
     def sample_dags(self, n: int, seed: int = 0) -> list[Graph]:
-        """Draw DAGs from those this graph stands for, with replacement; see `graphs.extensions.sample_dags`."""
-        from graphbam.graphs.extensions import sample_dags
+        """Draw DAGs from those this graph stands for, with replacement; see `graphs.equivalence.sample_dags`."""
+        from graphbam.graphs.equivalence import sample_dags
 
         return [Graph(self.names, dag) for dag in sample_dags(self.adjacency, n, np.random.default_rng(seed))]
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_graph import dags, markov_classes, random_dag, union
 
 from graphbam.directions import cpdag as decisions
 from graphbam.directions.cpdag import decide, expected_shd
@@ -20,7 +19,8 @@ from graphbam.directions.immoralities import read_beliefs, read_probabilities
 from graphbam.directions.orientation import direct_edges, orient
 from graphbam.directions.questions import claim_table, find_questions
 from graphbam.errors import ConfigError, GraphError, KnowledgeError
-from graphbam.graphs.graph import consistent_extension, edge_classes, is_cpdag, is_dag, skeleton, v_structures
+from graphbam.graphs.equivalence import consistent_extension, is_cpdag
+from graphbam.graphs.graph import edge_classes, is_dag, skeleton, v_structures
 from graphbam.graphs.metrics import shd
 from ingredients import (
     CHAIN,
@@ -38,6 +38,7 @@ from ingredients import (
     sizes,
     unshielded,
 )
+from oracle import dags, markov_classes, random_dag, union
 
 # ── valid whatever the probabilities ───────────────────────────────────────────────────────────────────
 

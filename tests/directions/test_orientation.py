@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_graph import dags, markov_classes, union
 
 from graphbam.directions.orientation import orient
 from graphbam.errors import ConfigError, KnowledgeError
-from graphbam.graphs.equivalence import apply_knowledge
-from graphbam.graphs.graph import consistent_extension, dag_to_cpdag, is_cpdag, skeleton, v_structures
+from graphbam.graphs.equivalence import apply_knowledge, consistent_extension, dag_to_cpdag, is_cpdag
+from graphbam.graphs.graph import skeleton, v_structures
 from ingredients import CHAIN, SQUARE, complete, edges_of, few, forbidding, law, numbers, ring, sizes, unshielded
+from oracle import dags, markov_classes, union
 
 
 def with_true_claims(dag):

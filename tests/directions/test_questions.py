@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_graph import all_dags
 
 from graphbam.directions.immoralities import read_probabilities
 from graphbam.directions.questions import Question, claim_table, find_questions
 from graphbam.errors import GraphError
 from graphbam.graphs.graph import edge_classes, v_structures
 from ingredients import CHAIN, certain, law, numbers, p_of, sizes
+from oracle import all_dags
 
 
 @law

@@ -1,33 +1,137 @@
-"""Meek's rules, against loops over their patterns and against enumeration of all DAGs."""
+"""Markov equivalence, Meek's rules and the DAGs of a class, against loops and enumeration of all DAGs."""
 
 from __future__ import annotations
 
 import itertools
+import time
+from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_graph import (
-    acyclic,
-    all_dags,
-    all_pdags,
-    dags,
-    loop_v_structures,
-    markov_classes,
-    random_dag,
-    union,
-)
 
 from graphbam.errors import GraphError, KnowledgeError
 from graphbam.graphs import equivalence as meek
-from graphbam.graphs.equivalence import apply_knowledge, close_under_meek, rule_1, rule_2, rule_3, rule_4
-from graphbam.graphs.graph import consistent_extension, dag_to_cpdag, is_dag, skeleton, undirected_part, v_structures
+from graphbam.graphs.equivalence import (
+    apply_knowledge,
+    close_under_meek,
+    consistent_extension,
+    dag_to_cpdag,
+    is_cpdag,
+    rule_1,
+    rule_2,
+    rule_3,
+    rule_4,
+    sample_dags,
+)
+from graphbam.graphs.graph import directed_part, is_dag, skeleton, undirected_part, v_structures
+from ingredients import SQUARE, complete, few
+from oracle import acyclic, all_dags, all_pdags, dags, loop_v_structures, markov_classes, random_dag, union
 
 law = settings(max_examples=40, deadline=None, database=None)
 
+PAIRS = Path(__file__).resolve().parents[3] / "shared" / "data" / "dag_cpdag_pairs" / "grandag_pairs.npz"
+
+CYCLE = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]], dtype=np.int8)
+
 # 0 — 2 is the chord of the square 0 — 1 — 2 — 3 — 0; from 3 → 2 follows 2 → 1 (R1), then 0 → 1 (R4 only).
 KITE = skeleton([[0, 1, 1, 1], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
+
+
+# ── the oracle is sound ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_oracle_counts_graphs_as_the_literature_does():
+    assert [len(all_dags(d)) for d in (1, 2, 3, 4)] == [1, 3, 25, 543]
+    assert [len(markov_classes(d)) for d in (1, 2, 3, 4)] == [1, 2, 11, 185]
+
+
+# ── Markov equivalence ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_cpdag_of_every_small_dag_is_the_union_of_its_class(d):
+    for members in markov_classes(d):
+        for dag in members:
+            np.testing.assert_array_equal(dag_to_cpdag(dag), union(members))
+
+
+def test_is_cpdag_knows_every_partially_directed_graph_of_four_variables():
+    cpdags = {union(members).tobytes() for members in markov_classes(4)}
+    wrong = [adj for adj in all_pdags(4) if is_cpdag(adj) != (adj.tobytes() in cpdags)]
+    assert not wrong, wrong[0]
+
+
+def test_consistent_extension_exists_exactly_when_a_dag_qualifies():
+    """Over all 4096 graphs: same skeleton, same v-structures, all arrows kept."""
+    by_skeleton = defaultdict(list)
+    for dag in all_dags(4):
+        by_skeleton[(dag | dag.T).tobytes()].append((dag, loop_v_structures(dag)))
+    for pdag in all_pdags(4):
+        wanted = loop_v_structures(pdag)
+        allowed = {
+            dag.tobytes()
+            for dag, colliders in by_skeleton[(pdag | pdag.T).tobytes()]
+            if colliders == wanted and not (dag & ~pdag).any()
+        }
+        if allowed:
+            assert consistent_extension(pdag).tobytes() in allowed
+        else:
+            with pytest.raises(GraphError, match="No DAG extends"):
+                consistent_extension(pdag)
+
+
+@pytest.mark.skipif(not PAIRS.exists(), reason=f"reference pairs are not at {PAIRS}")
+def test_cpdags_of_a_third_party():
+    with np.load(PAIRS) as stored:
+        settings_ = sorted(key.removesuffix("_dag") for key in stored.files if key.endswith("_dag"))
+        pairs = [(d, c) for s in settings_ for d, c in zip(stored[f"{s}_dag"], stored[f"{s}_cpdag"], strict=True)]
+    assert len(pairs) == 237
+    for dag, cpdag in pairs:
+        np.testing.assert_array_equal(dag_to_cpdag(dag), cpdag)
+        assert is_cpdag(cpdag)
+
+
+@law
+@given(dags())
+def test_cpdags_are_cpdags_and_extend_into_their_class(dag):
+    cpdag = dag_to_cpdag(dag)
+    assert is_cpdag(cpdag)
+    extension = consistent_extension(cpdag)
+    assert is_dag(extension)
+    assert not (extension & ~cpdag).any()
+    np.testing.assert_array_equal(skeleton(extension), skeleton(dag))
+    np.testing.assert_array_equal(v_structures(extension), v_structures(dag))
+    np.testing.assert_array_equal(dag_to_cpdag(extension), cpdag)
+
+
+@law
+@given(dags())
+def test_an_edge_of_a_cpdag_is_directed_only_if_it_was(dag):
+    cpdag = dag_to_cpdag(dag)
+    assert not (directed_part(cpdag) & ~dag).any()
+    np.testing.assert_array_equal(v_structures(cpdag), v_structures(dag))
+
+
+def test_completing_two_hundred_variables_is_quick():
+    dag = random_dag(np.random.default_rng(0), 200, 5)
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        dag_to_cpdag(dag)
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("adj", "message"),
+    [(CYCLE, "it has the cycle"), (SQUARE, "among variables 0, 1, 2, 3 makes a cycle or a new v-structure")],
+)
+def test_a_graph_without_extension_says_why(adj, message):
+    with pytest.raises(GraphError, match=message):
+        consistent_extension(adj)
 
 
 # ── rule by rule ──────────────────────────────────────────────────────────────────────────────────────────
@@ -292,3 +396,46 @@ def test_knowledge_leaves_its_argument_alone():
     cpdag = CHAIN.copy()
     apply_knowledge(cpdag, required=[(0, 1)])
     np.testing.assert_array_equal(cpdag, CHAIN)
+
+
+# ── the DAGs of a class ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_samples_are_uniform_over_every_small_class():
+    rng = np.random.default_rng(0)
+    for members in markov_classes(4):
+        known = {dag.tobytes(): 0 for dag in members}
+        draws = 60 * len(members)
+        for dag in sample_dags(union(members), draws, rng):
+            known[dag.tobytes()] += 1  # KeyError: not a member
+        counts = np.array(list(known.values()))
+        assert ((counts - 60) ** 2 / 60).sum() < len(members) + 6 * np.sqrt(2 * len(members)) + 10
+
+
+@few
+@given(dags(max_d=30, max_degree=4), st.integers(0, 2**32))
+def test_samples_belong_to_the_class(dag, seed):
+    cpdag = dag_to_cpdag(dag)
+    for sample in sample_dags(cpdag, 3, np.random.default_rng(seed)):
+        np.testing.assert_array_equal(dag_to_cpdag(sample), cpdag)
+    np.testing.assert_array_equal(dag_to_cpdag(consistent_extension(cpdag)), cpdag)
+
+
+def test_large_cliques_are_sampled_too():
+    samples = sample_dags(complete(7), 200, np.random.default_rng(0))
+    assert all(is_dag(dag) for dag in samples)
+    assert len({dag.tobytes() for dag in samples}) > 150
+    np.testing.assert_allclose(samples.mean(axis=0)[np.triu_indices(7, 1)], 0.5, atol=0.15)
+
+
+def test_samples_keep_known_arrows():
+    graph = apply_knowledge(complete(4), required=[(2, 0), (3, 0)])
+    samples = sample_dags(graph, 50, np.random.default_rng(1))
+    assert samples[:, 2, 0].all()
+    assert samples[:, 3, 0].all()
+    assert len({dag.tobytes() for dag in samples}) == 24 // 3  # 0 comes after both 2 and 3 in a third of all orders
+
+
+def test_a_graph_without_extension_is_refused():
+    with pytest.raises(GraphError, match="No DAG extends"):
+        sample_dags(SQUARE, 1, np.random.default_rng(0))

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_graph import all_dags, all_pdags, descendants, is_open, random_dag, simple_paths
 
 from graphbam.errors import ConfigError, GraphError
-from graphbam.graphs.graph import dag_to_cpdag, moral_graph, skeleton
+from graphbam.graphs.equivalence import dag_to_cpdag
+from graphbam.graphs.graph import moral_graph, skeleton
 from graphbam.graphs.metrics import (
     accuracy,
     average_precision,
@@ -25,6 +25,7 @@ from graphbam.graphs.metrics import (
     skeleton_average_precision,
     skeleton_shd,
 )
+from oracle import all_dags, all_pdags, descendants, is_open, random_dag, simple_paths
 
 law = settings(max_examples=200, deadline=None, database=None)
 

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import graphbam as gb
 from graphbam.errors import ConfigError, GraphbamError, KnowledgeError, WeightsError
-from graphbam.graphs.graph import is_cpdag
+from graphbam.graphs.equivalence import is_cpdag
 from graphbam.inference.answers import OBVIOUS_FROM, list_questions
 from graphbam.inference.journey import COLLIDERS
 from graphbam.inference.networks import open_colliders

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from graphbam.benchmarks.baselines._base import Answer, Kind, Matrix
 from graphbam.benchmarks.tables import Problem
 from graphbam.errors import GraphError
-from graphbam.graphs.graph import dag_to_cpdag, directed_part, is_dag, moral_graph, skeleton
+from graphbam.graphs.equivalence import dag_to_cpdag
+from graphbam.graphs.graph import directed_part, is_dag, moral_graph, skeleton
 from graphbam.graphs.metrics import accuracy, average_precision, f1, pair_values, precision_recall, shd, skeleton_shd
 
 __all__ = ["CPDAG_COLUMNS", "MORAL_COLUMNS", "SKELETON_COLUMNS", "score_answer"]

@@ -30,8 +30,7 @@ from graphbam.directions.immoralities import (
     read_forbidden,
     read_probabilities,
 )
-from graphbam.graphs.cut import Matrix
-from graphbam.graphs.graph import BoolMatrix
+from graphbam.graphs.graph import BoolMatrix, Matrix
 
 __all__ = ["SUPPORT_FROM", "arrow_probabilities", "derive_arrows"]
 

@@ -47,10 +47,10 @@ from graphbam.directions.immoralities import (
     read_forbidden,
     read_probabilities,
 )
-from graphbam.directions.orientation import Orientation, direct_edges, reachable
+from graphbam.directions.orientation import Orientation, direct_edges
 from graphbam.errors import ConfigError, GraphError
-from graphbam.graphs.cut import Matrix, choose_pairs
-from graphbam.graphs.graph import SKELETON, BoolMatrix, check_adjacency, is_dag
+from graphbam.graphs.cut import choose_pairs
+from graphbam.graphs.graph import SKELETON, BoolMatrix, Matrix, ancestors, check_adjacency, is_dag
 
 __all__ = ["decide", "expected_shd"]
 
@@ -276,7 +276,7 @@ def _break_cycles(adjacent: BoolMatrix, p_dd: Matrix, forbidden: BoolMatrix) -> 
     kept = arrows & (p_dd >= 1)  # certain edges stay; if they close a cycle, `direct_edges` says so
     if not is_dag(kept):
         return adjacent
-    reaches = reachable(kept)
+    reaches = ancestors(kept)
     result = adjacent.copy()
     for k in np.lexsort((j, i, -p_dd[i, j])):
         if reaches[j[k], i[k]]:

@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbam.errors import GraphError, KnowledgeError
-from graphbam.graphs.cut import Matrix, choose_pairs, tidy_probabilities
-from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix
+from graphbam.graphs.cut import choose_pairs, tidy_probabilities
+from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix, Matrix
 
 __all__ = [
     "CLAIM",

@@ -28,11 +28,10 @@ from numpy.typing import ArrayLike, NDArray
 from graphbam.directions.arrows import derive_arrows
 from graphbam.directions.immoralities import Beliefs, Forbidden, Indices, read_claims, read_forbidden
 from graphbam.errors import ConfigError, GraphError, KnowledgeError
-from graphbam.graphs.cut import Matrix
-from graphbam.graphs.equivalence import close_under_meek
-from graphbam.graphs.graph import BoolMatrix, dag_to_cpdag, skeleton, topological_order
+from graphbam.graphs.equivalence import close_under_meek, dag_to_cpdag
+from graphbam.graphs.graph import BoolMatrix, Matrix, ancestors, skeleton, topological_order
 
-__all__ = ["Orientation", "direct_edges", "orient", "reachable"]
+__all__ = ["Orientation", "direct_edges", "orient"]
 
 Triple: TypeAlias = tuple[int, int, int]
 
@@ -202,7 +201,7 @@ def _find_dag(board: _Board, known: BoolMatrix, accept: float) -> BoolMatrix:
 
 def _accept(board: _Board, known: BoolMatrix, claims: Iterable[Triple]) -> list[Triple]:
     """Choose the claims that go together with the known arrows and with stronger claims."""
-    parents, reaches = board.parents(known, ()), reachable(known)
+    parents, reaches = board.parents(known, ()), ancestors(known)
     accepted = []
     for a, c, b in claims:
         if reaches[c, a] or reaches[c, b]:
@@ -216,14 +215,6 @@ def _accept(board: _Board, known: BoolMatrix, claims: Iterable[Triple]) -> list[
     return accepted
 
 
-def reachable(arrows: BoolMatrix) -> BoolMatrix:
-    """True at [i, j] if arrows lead from i to j, or i is j."""
-    reaches = np.eye(len(arrows), dtype=bool)
-    for node in topological_order(arrows)[::-1]:
-        reaches[node] |= reaches[arrows[node]].any(axis=0)
-    return reaches
-
-
 class _Elimination:
     """Take sinks away, each with all its remaining edges pointing at it, until a whole DAG is told.
 
@@ -232,7 +223,7 @@ class _Elimination:
     with just the given v-structures exists, there is always one [1]_. Else the one whose new v-structures are
     worth most has to go.
 
-    .. [1] Dor and Tarsi; see `graphbam.graphs.graph.consistent_extension`.
+    .. [1] Dor and Tarsi; see `graphbam.graphs.equivalence.consistent_extension`.
     """
 
     def __init__(self, board: _Board, parents: list[Matrix]) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbam.errors import ConfigError, GraphError
-
-Matrix: TypeAlias = NDArray[np.float64]
+from graphbam.graphs.graph import Matrix
 
 
 def tidy_probabilities(p_dd3: ArrayLike, n_variables: int) -> Matrix:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,12 +31,11 @@ from graphbam.errors import GraphError
 
 __all__ = [
     "Graph",
+    "ancestors",
     "check_adjacency",
-    "consistent_extension",
-    "dag_to_cpdag",
     "directed_part",
     "edge_classes",
-    "is_cpdag",
+    "find_obstacle",
     "is_dag",
     "moral_graph",
     "skeleton",
@@ -48,8 +47,9 @@ __all__ = [
 NONE, SKELETON, MORAL = 0, 1, 2
 """The three edge classes: no edge, adjacent, and not adjacent but with a common child."""
 
-BoolMatrix = NDArray[np.bool_]
-Adjacency = NDArray[np.int8]
+Matrix: TypeAlias = NDArray[np.float64]
+BoolMatrix: TypeAlias = NDArray[np.bool_]
+Adjacency: TypeAlias = NDArray[np.int8]
 
 
 # ── the door ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,10 +96,6 @@ def check_adjacency(adj: ArrayLike) -> BoolMatrix:
     return edges
 
 
-def _as_adjacency(edges: BoolMatrix) -> Adjacency:
-    return edges.astype(np.int8)
-
-
 # ── parts of a graph ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -114,7 +110,7 @@ def directed_part(adj: ArrayLike) -> Adjacency:
            [0, 0, 0]], dtype=int8)
     """
     edges = check_adjacency(adj)
-    return _as_adjacency(edges & ~edges.T)
+    return (edges & ~edges.T).astype(np.int8)
 
 
 def undirected_part(adj: ArrayLike) -> Adjacency:
@@ -128,7 +124,7 @@ def undirected_part(adj: ArrayLike) -> Adjacency:
            [0, 0, 0]], dtype=int8)
     """
     edges = check_adjacency(adj)
-    return _as_adjacency(edges & edges.T)
+    return (edges & edges.T).astype(np.int8)
 
 
 def skeleton(adj: ArrayLike) -> Adjacency:
@@ -151,20 +147,21 @@ def skeleton(adj: ArrayLike) -> Adjacency:
            [1, 0]], dtype=int8)
     """
     edges = check_adjacency(adj)
-    return _as_adjacency(edges | edges.T)
+    return (edges | edges.T).astype(np.int8)
 
 
-def edge_classes(dag: ArrayLike) -> Adjacency:
+def edge_classes(dag: Any) -> Any:
     """Sort every pair of variables into one of three classes.
 
     Parameters
     ----------
-    dag : array_like, shape (d, d)
-        A DAG. A CPDAG gives the same answer as each of its DAGs, since they share all v-structures.
+    dag : array_like, shape (d, d), or torch tensor, shape (..., d, d)
+        A DAG, or a batch of them as a tensor, which is not checked. A CPDAG gives the same answer as each of its DAGs,
+        since they share all v-structures.
 
     Returns
     -------
-    ndarray of int8, shape (d, d)
+    ndarray of int8 or tensor of int64, of the same shape
         Symmetric with zero diagonal: 1 where two variables are adjacent (*skeleton*), 2 where they are not
         but have a common child (*moral*), 0 elsewhere (*none*).
 
@@ -177,11 +174,16 @@ def edge_classes(dag: ArrayLike) -> Adjacency:
            [2, 0, 1],
            [1, 1, 0]], dtype=int8)
     """
-    edges = check_adjacency(dag)
-    adjacent = edges | edges.T
-    arrows = (edges & ~edges.T).astype(np.float32)  # floats, because only they reach the fast matrix product
-    married = (arrows @ arrows.T > 0) & ~adjacent & ~np.eye(len(edges), dtype=bool)
-    return np.where(adjacent, SKELETON, np.where(married, MORAL, NONE)).astype(np.int8)
+    is_tensor = hasattr(dag, "detach")
+    edges = dag > 0 if is_tensor else check_adjacency(dag)
+    back = edges.swapaxes(-1, -2)
+    adjacent = edges | back
+    arrows = 1.0 * (edges & ~back)  # floats, because only they reach the fast matrix product
+    married = (arrows @ arrows.swapaxes(-1, -2) > 0) & ~adjacent
+    classes = SKELETON * adjacent + MORAL * married
+    everyone = list(range(edges.shape[-1]))
+    classes[..., everyone, everyone] = NONE  # every parent has a child in common with itself
+    return classes if is_tensor else classes.astype(np.int8)
 
 
 def moral_graph(dag: ArrayLike) -> Adjacency:
@@ -204,7 +206,7 @@ def moral_graph(dag: ArrayLike) -> Adjacency:
            [1, 0, 1],
            [1, 1, 0]], dtype=int8)
     """
-    return _as_adjacency(edge_classes(dag) != NONE)
+    return np.asarray(edge_classes(check_adjacency(dag)) != NONE, dtype=np.int8)
 
 
 def v_structures(adj: ArrayLike) -> NDArray[np.int64]:
@@ -276,8 +278,53 @@ def topological_order(adj: ArrayLike) -> NDArray[np.int64]:
     edges = check_adjacency(adj)
     order = _peel_sources(edges)
     if len(order) < len(edges):
-        raise GraphError(f"Not a DAG: {_describe_obstacle(edges, order)}.")
+        raise GraphError(f"Not a DAG: {find_obstacle(edges)}.")
     return order
+
+
+def ancestors(dag: ArrayLike) -> BoolMatrix:
+    """Who comes before whom.
+
+    Parameters
+    ----------
+    dag : array_like, shape (d, d)
+        A DAG.
+
+    Returns
+    -------
+    ndarray of bool, shape (d, d)
+        True at [i, j] if arrows lead from i to j, or i is j.
+
+    Examples
+    --------
+    >>> ancestors([[0, 1, 0], [0, 0, 1], [0, 0, 0]]).astype(int)
+    array([[1, 1, 1],
+           [0, 1, 1],
+           [0, 0, 1]])
+    """
+    edges = check_adjacency(dag)
+    before = np.eye(len(edges), dtype=bool)
+    for node in topological_order(edges)[::-1]:
+        before[node] |= before[edges[node]].any(axis=0)
+    return before
+
+
+def find_obstacle(adj: ArrayLike) -> str | None:
+    """Say what keeps a graph from being a DAG; None if nothing does.
+
+    Examples
+    --------
+    >>> find_obstacle([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    'it has the cycle 0 → 1 → 2 → 0; remove one of these edges'
+    """
+    edges = check_adjacency(adj)
+    both = np.argwhere(edges & edges.T)
+    if len(both):
+        return f"{both[0][0]} — {both[0][1]} is undirected; choose a direction, e.g. with consistent_extension"
+    order = _peel_sources(edges)
+    if len(order) == len(edges):
+        return None
+    return f"it has the cycle {' → '.join(map(str, _find_cycle(edges, order)))}; remove one of these edges"
 
 
 def _peel_sources(edges: BoolMatrix) -> NDArray[np.int64]:
@@ -293,15 +340,6 @@ def _peel_sources(edges: BoolMatrix) -> NDArray[np.int64]:
     return np.array(order, dtype=np.int64)
 
 
-def _describe_obstacle(edges: BoolMatrix, order: NDArray[np.int64]) -> str:
-    """Say what keeps a graph from being a DAG, given the variables that could be ordered."""
-    both = np.argwhere(edges & edges.T)
-    if len(both):
-        return f"{both[0][0]} — {both[0][1]} is undirected; choose a direction, e.g. with consistent_extension"
-    cycle = _find_cycle(edges, order)
-    return f"it has the cycle {' → '.join(map(str, cycle))}; remove one of these edges"
-
-
 def _find_cycle(edges: BoolMatrix, order: NDArray[np.int64]) -> list[int]:
     """Walk from child to parent outside `order`, where every variable has a parent, until the walk closes."""
     outside = np.ones(len(edges), dtype=bool)
@@ -310,178 +348,6 @@ def _find_cycle(edges: BoolMatrix, order: NDArray[np.int64]) -> list[int]:
     while walk[-1] not in walk[:-1]:
         walk.append(int((edges[:, walk[-1]] & outside).argmax()))
     return walk[walk.index(walk[-1]) :][::-1]
-
-
-# ── Markov equivalence ────────────────────────────────────────────────────────────────────────────────────
-
-
-def dag_to_cpdag(dag: ArrayLike) -> Adjacency:
-    """Complete a DAG to the CPDAG of its Markov equivalence class.
-
-    Parameters
-    ----------
-    dag : array_like, shape (d, d)
-        A DAG.
-
-    Returns
-    -------
-    ndarray of int8, shape (d, d)
-        An edge is directed if all DAGs of the class agree on it, and undirected otherwise.
-
-    Raises
-    ------
-    GraphError
-        If `dag` is not a DAG.
-
-    Notes
-    -----
-    Labels all edges into a variable at once, variable after variable in topological order; the latest parent
-    decides [1]_. Time O(d²).
-
-    References
-    ----------
-    .. [1] Chickering, A transformational characterization of equivalent Bayesian network structures,
-       UAI 1995.
-
-    Examples
-    --------
-    In 0 → 2 ← 1, 2 → 3 everything is compelled; in 0 → 1 → 2 nothing is:
-
-    >>> dag_to_cpdag([[0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
-    array([[0, 0, 1, 0],
-           [0, 0, 1, 0],
-           [0, 0, 0, 1],
-           [0, 0, 0, 0]], dtype=int8)
-    >>> dag_to_cpdag([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
-    array([[0, 1, 0],
-           [1, 0, 1],
-           [0, 1, 0]], dtype=int8)
-    """
-    edges = check_adjacency(dag)
-    order = topological_order(edges)
-    reversible = edges & ~_compelled(edges, order)
-    return _as_adjacency(edges | reversible.T)
-
-
-def _compelled(edges: BoolMatrix, order: NDArray[np.int64]) -> BoolMatrix:
-    """Mark the edges that point the same way in every equivalent DAG."""
-    compelled = np.zeros_like(edges)
-    for child in order:
-        parents = edges[:, child]
-        if not parents.any():
-            continue
-        latest = order[parents[order]][-1]
-        inherited = compelled[:, latest]  # arrows that are known to point into the latest parent
-        unmarried = parents & ~edges[:, latest]
-        unmarried[latest] = False
-        if unmarried.any() or (inherited & ~parents).any():
-            compelled[:, child] = parents
-        else:
-            compelled[:, child] = inherited
-    return compelled
-
-
-def consistent_extension(pdag: ArrayLike) -> Adjacency:
-    """Direct the undirected edges so that a DAG results and no v-structure is added.
-
-    Parameters
-    ----------
-    pdag : array_like, shape (d, d)
-        A partially directed graph, such as a CPDAG.
-
-    Returns
-    -------
-    ndarray of int8, shape (d, d)
-        A DAG with the same skeleton, the same v-structures and all directed edges of `pdag`.
-
-    Raises
-    ------
-    GraphError
-        If there is no such DAG; the message names the variables that remain unresolved.
-
-    Notes
-    -----
-    Takes sinks away one by one [1]_. Being a possible sink depends on neighbours only and is never lost, so
-    after each step only the neighbours of the last sink are looked at again.
-
-    References
-    ----------
-    .. [1] Dor and Tarsi, A simple algorithm to construct a consistent extension of a partially oriented
-       graph, UCLA technical report R-185, 1992.
-
-    Examples
-    --------
-    >>> consistent_extension([[0, 1, 0], [1, 0, 1], [0, 1, 0]])  # 0 — 1 — 2, and 0 → 1 ← 2 is not allowed
-    array([[0, 0, 0],
-           [1, 0, 0],
-           [0, 1, 0]], dtype=int8)
-    """
-    edges = check_adjacency(pdag)
-    dag, remaining = _remove_sinks(edges)
-    if len(remaining):
-        raise GraphError(f"No DAG extends this graph: {_describe_deadlock(edges, remaining)}.")
-    return _as_adjacency(dag)
-
-
-def _remove_sinks(edges: BoolMatrix) -> tuple[BoolMatrix, NDArray[np.int64]]:
-    """Direct edges into one possible sink after another; return the result and the variables left over."""
-    dag, rest = edges.copy(), edges.copy()
-    waiting = list(range(len(edges)))[::-1]
-    left = np.ones(len(edges), dtype=bool)
-    while waiting:
-        sink = waiting.pop()
-        if not left[sink] or not _can_be_sink(rest, sink):
-            continue
-        left[sink] = False
-        dag[sink] &= ~rest[sink]
-        waiting.extend(np.flatnonzero(rest[:, sink]).tolist())
-        rest[sink] = rest[:, sink] = False
-    return dag, np.flatnonzero(left)
-
-
-def _can_be_sink(edges: BoolMatrix, node: int) -> bool:
-    """Tell whether all edges of `node` can point at it without adding a v-structure."""
-    outgoing, incoming = edges[node], edges[:, node]
-    if (outgoing & ~incoming).any():
-        return False
-    linked, around = np.flatnonzero(outgoing), np.flatnonzero(incoming)
-    block = np.ix_(linked, around)
-    return bool((edges[block] | edges.T[block] | (linked[:, None] == around)).all())
-
-
-def _describe_deadlock(edges: BoolMatrix, remaining: NDArray[np.int64]) -> str:
-    arrows = edges & ~edges.T
-    order = _peel_sources(arrows)
-    if len(order) < len(edges):
-        return _describe_obstacle(arrows, order)
-    some = ", ".join(map(str, remaining[:8])) + (", …" if len(remaining) > 8 else "")
-    return (
-        f"every way to direct the undirected edges among variables {some} makes a cycle or a new "
-        "v-structure; remove or direct edges there"
-    )
-
-
-def is_cpdag(adj: ArrayLike) -> bool:
-    """Tell whether a graph stands for a whole Markov equivalence class.
-
-    Parameters
-    ----------
-    adj : array_like, shape (d, d)
-        Any graph.
-
-    Returns
-    -------
-    bool
-        True if `adj` is what `dag_to_cpdag` makes of some DAG.
-
-    Examples
-    --------
-    >>> is_cpdag([[0, 1], [1, 0]]), is_cpdag([[0, 1], [0, 0]])
-    (True, False)
-    """
-    edges = check_adjacency(adj)
-    dag, remaining = _remove_sinks(edges)
-    return not len(remaining) and bool(np.array_equal(dag_to_cpdag(dag), edges))
 
 
 # ── a graph with names ────────────────────────────────────────────────────────────────────────────────────
@@ -516,7 +382,7 @@ class Graph:
     adjacency: Adjacency
 
     def __post_init__(self) -> None:
-        adjacency = _as_adjacency(check_adjacency(self.adjacency))
+        adjacency = check_adjacency(self.adjacency).astype(np.int8)
         adjacency.setflags(write=False)
         object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "names", _check_names(self.names, len(adjacency)))
@@ -577,6 +443,8 @@ class Graph:
         >>> Graph(["a", "b", "c"], [[0, 1, 0], [0, 0, 1], [0, 0, 0]]).to_cpdag()
         Graph(3 variables: a — b, b — c)
         """
+        from graphbam.graphs.equivalence import consistent_extension, dag_to_cpdag
+
         return Graph(self.names, dag_to_cpdag(consistent_extension(self.adjacency)))
 
     def to_dag(self) -> Graph:
@@ -592,6 +460,8 @@ class Graph:
         >>> Graph(["a", "b", "c"], [[0, 1, 0], [1, 0, 1], [0, 1, 0]]).to_dag()
         Graph(3 variables: b → a, c → b)
         """
+        from graphbam.graphs.equivalence import consistent_extension
+
         return Graph(self.names, consistent_extension(self.adjacency))
 
     def to_networkx(self) -> Any:

@@ -30,8 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from graphbam.errors import KnowledgeError
-from graphbam.graphs.graph import NONE, SKELETON
-from graphbam.tables.read import Matrix
+from graphbam.graphs.graph import NONE, SKELETON, Matrix
 
 EdgeLike: TypeAlias = str | Sequence[str]
 Tiers: TypeAlias = Sequence[Sequence[str]] | Mapping[str, int]

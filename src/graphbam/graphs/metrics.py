@@ -71,7 +71,7 @@ def sid(true: ArrayLike, guess: ArrayLike) -> int:
     Parameters
     ----------
     true, guess : array_like, shape (d, d)
-        DAGs. For a CPDAG, take a `graphbam.graphs.graph.consistent_extension` first.
+        DAGs. For a CPDAG, take a `graphbam.graphs.equivalence.consistent_extension` first.
 
     Returns
     -------

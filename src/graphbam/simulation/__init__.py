@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from graphbam.graphs.graph import Graph
 from graphbam.simulation.config import PRESETS, UNSEEN, SimulationConfig
 from graphbam.simulation.graphs import GRAPHS
-from graphbam.simulation.labels import edge_classes
 from graphbam.simulation.mechanisms import MECHANISMS, additive, mechanism
 from graphbam.simulation.noise import NOISES
 from graphbam.simulation.values import Plan, Tables, plan_tables, run_plan, sample_tables
@@ -24,7 +23,6 @@ __all__ = [
     "SimulationConfig",
     "Tables",
     "additive",
-    "edge_classes",
     "mechanism",
     "plan_tables",
     "run_plan",

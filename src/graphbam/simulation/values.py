@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from graphbam.errors import ConfigError
+from graphbam.graphs.graph import edge_classes
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.graphs import depth_levels, draw_degrees, sample_dags
-from graphbam.simulation.labels import edge_classes
 from graphbam.simulation.mechanisms import LINKS, MECHANISMS, rand, randn, soft_clip, unit
 from graphbam.simulation.noise import autocorrelate, sample_noise
 from graphbam.tables.scaling import CLIP, standardise_rows
