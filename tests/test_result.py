@@ -11,10 +11,11 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from graphbam.directions.cpdag import expected_shd
-from graphbam.errors import ConfigError, GraphbamError, GraphError
+from graphbam.errors import ConfigError, GraphbamError, GraphError, OrientationMissingError, ResultError
 from graphbam.graphs.equivalence import is_cpdag
 from graphbam.graphs.knowledge import Knowledge
-from graphbam.result import Failure, OrientationMissingError, Result, suspect_children
+from graphbam.output import figures
+from graphbam.result import Failure, Result, suspect_children
 
 D = 6
 NAMES = tuple("abcdef")
@@ -269,6 +270,57 @@ def test_round_trips(result, copy):
     again = copy(full)
     assert np.allclose(again.probabilities, full.probabilities, atol=1e-15)
     assert again.to_dict() | {"probabilities": 0} == full.to_dict() | {"probabilities": 0}
+
+
+def test_a_saved_result_comes_back(directed, tmp_path):
+    directed.save(tmp_path)
+    for place in (tmp_path, tmp_path / "graph.json", str(tmp_path)):
+        again = Result.load(place)
+        assert np.allclose(again.probabilities, directed.probabilities, atol=1e-6)
+        assert again.cpdag() == directed.cpdag()
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ({"version": 2}, "has version 2, and this graphbam reads version 1"),
+    ({"version": None}, "has version None"),
+    ({"format": "graphbam-graph"}, "holds 'graphbam-graph'"),
+    ({"format": None}, "is no result of graphbam"),
+    ({"colour": "red"}, "holds 'colour', which is unknown here"),
+    ({"sample": []}, "holds 'sample', which is unknown here"),
+    ({"classes": ["moral", "none", "skeleton"]}, "orders its classes"),
+])  # fmt: skip
+def test_a_stored_result_that_is_not_understood_is_refused(result, change, says, tmp_path):
+    with pytest.raises(ResultError, match=says):
+        Result.from_dict(result.to_dict() | change)
+    (tmp_path / "graph.json").write_text(json.dumps(result.to_dict() | change))
+    with pytest.raises(ResultError, match=f"graph.json: this.*{says}"):
+        Result.load(tmp_path)
+
+
+def test_what_is_no_stored_result_is_named(result, tmp_path):
+    with pytest.raises(ResultError, match="lacks 'names'"):
+        Result.from_dict({key: value for key, value in result.to_dict().items() if key != "names"})
+    with pytest.raises(ResultError, match=r"graph\.json cannot be read: No such file"):
+        Result.load(tmp_path)
+    (tmp_path / "x.json").write_text("{")
+    with pytest.raises(ResultError, match="is not JSON"):
+        Result.load(tmp_path / "x.json")
+    (tmp_path / "x.json").write_text("[1]")
+    with pytest.raises(ResultError, match="is no result"):
+        Result.load(tmp_path / "x.json")
+
+
+def test_notebooks_show_a_small_card(directed, monkeypatch):
+    told = dataclasses.replace(directed, names=("<b>a</b>", *NAMES[1:]), warnings=("few & far",), source="t.csv")
+    card = told._repr_html_()
+    assert "<b>a</b>" not in card
+    for part in ("t.csv", "few &amp; far", "6 variables", 'src="data:image/png;base64,'):
+        assert part in card
+    assert len(card) < 150_000
+    monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
+    plain = told._repr_html_()
+    assert "<img" not in plain
+    assert "matplotlib is not installed" in plain
 
 
 @pytest.mark.parametrize("p", [np.zeros((2, 2, 3)) - 1, np.full((2, 2, 3), np.nan), np.ones((3, 3, 3))])

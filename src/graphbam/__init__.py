@@ -3,17 +3,75 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from graphbam.errors import (
+    ConfigError,
+    GraphbamError,
+    GraphError,
+    KnowledgeError,
+    OrientationMissingError,
+    ResultError,
+    TableError,
+    WeightsError,
+)
+
+if TYPE_CHECKING:  # the same names as in _HOMES, for type checkers and editors
+    from graphbam.benchmarks.run import benchmark
+    from graphbam.graphs.graph import Graph
+    from graphbam.graphs.knowledge import Knowledge
+    from graphbam.inference.journey import BAM, infer, infer_many
+    from graphbam.nn.weights import load_weights, save_weights
+    from graphbam.output.figures import plot
+    from graphbam.output.files import export
+    from graphbam.result import Failure, OrientedGraph, Result
+    from graphbam.simulation import SimulationConfig, simulate
+    from graphbam.tables.examples import example_path
+    from graphbam.training import Budget, TrainConfig, fine_tune, train
 
 __version__ = "0.1.0"
 
-# Public verb or noun -> module that defines it. Loaded on first use, so that `import graphbam` stays quick.
+__all__ = [
+    "BAM",
+    "Budget",
+    "ConfigError",
+    "Failure",
+    "Graph",
+    "GraphError",
+    "GraphbamError",
+    "Knowledge",
+    "KnowledgeError",
+    "OrientationMissingError",
+    "OrientedGraph",
+    "Result",
+    "ResultError",
+    "SimulationConfig",
+    "TableError",
+    "TrainConfig",
+    "WeightsError",
+    "__version__",
+    "benchmark",
+    "example_path",
+    "export",
+    "fine_tune",
+    "infer",
+    "infer_many",
+    "load_weights",
+    "plot",
+    "save_weights",
+    "simulate",
+    "train",
+]
+
 _HOMES = {
     "BAM": "graphbam.inference.journey",
     "Budget": "graphbam.training",
+    "Failure": "graphbam.result",
     "Graph": "graphbam.graphs.graph",
     "Knowledge": "graphbam.graphs.knowledge",
+    "OrientedGraph": "graphbam.result",
     "Result": "graphbam.result",
+    "SimulationConfig": "graphbam.simulation",
     "TrainConfig": "graphbam.training",
     "benchmark": "graphbam.benchmarks.run",
     "example_path": "graphbam.tables.examples",
@@ -27,14 +85,15 @@ _HOMES = {
     "simulate": "graphbam.simulation",
     "train": "graphbam.training",
 }
+"""Public verb or noun → module that defines it. Loaded on first use, so that `import graphbam` stays quick."""
 
-__all__ = ["__version__", *_HOMES]
 
+if not TYPE_CHECKING:  # or every misspelt name would be Any
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'graphbam' has no attribute {name!r}; it offers {', '.join(__all__)}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'graphbam' has no attribute {name!r}; it offers {', '.join(__all__)}")
+        return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -5,16 +5,79 @@
     GraphbamError
     ├── ConfigError        a setting is outside what it may be
     ├── GraphError         a graph is not of the kind the question needs
+    │   └── OrientationMissingError   directions were asked for, and never inferred
     ├── TableError         a table cannot be read or used
     ├── KnowledgeError     prior knowledge contradicts itself
+    ├── ResultError        a stored result cannot be read
     └── WeightsError       a weights file or checkpoint is damaged or does not fit
 
-Each message says what was found, where, and what to do.
+Each message says what was found, where, and what to do. Where it names a setting, it does so by a `Setting`, which is
+spelled as the reader knows it: ``drop=['city']`` in Python, ``--drop city`` on the command line.
 """
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+_OPTIONS = {"forbidden": "forbid", "required": "require"}
+
+
+class _Nothing:
+    def __repr__(self) -> str:
+        return "…"
+
+
+class Setting(NamedTuple):
+    """A setting that a message names, with or without a value.
+
+    Examples
+    --------
+    >>> str(Setting("drop", ["city"])), Setting("drop", ["city"]).as_option()
+    ("drop=['city']", '--drop city')
+    >>> str(Setting("max_rows")), Setting("max_rows").as_option(), Setting("encode", True).as_option()
+    ('max_rows', '--max-rows', '--encode')
+    """
+
+    name: str
+    value: Any = _Nothing()
+
+    def __str__(self) -> str:
+        return self.name if isinstance(self.value, _Nothing) else f"{self.name}={self.value!r}"
+
+    def as_option(self) -> str:
+        """The same on the command line; a list is one option an entry."""
+        option = "--" + _OPTIONS.get(self.name, self.name).replace("_", "-")
+        if isinstance(self.value, _Nothing) or self.value is True:
+            return option
+        if self.name == "colliders" and self.value is None:
+            return "--no-cpdag"
+        values = self.value if isinstance(self.value, (list, tuple)) else (self.value,)
+        return " ".join(f"{option} {shlex.quote(str(value))}" for value in values)
 
 
 class GraphbamError(ValueError):
-    """Root of every error a user can cause."""
+    """Root of every error a user can cause; made of text and `Setting` parts.
+
+    Examples
+    --------
+    >>> error = ConfigError(Setting("max_rows", 1), " leaves nothing to compare; choose at least 2.")
+    >>> print(error)
+    max_rows=1 leaves nothing to compare; choose at least 2.
+    >>> error.say(Setting.as_option)
+    '--max-rows 1 leaves nothing to compare; choose at least 2.'
+    """
+
+    def __init__(self, *parts: str | Setting) -> None:
+        super().__init__(*parts)
+
+    def say(self, spell: Callable[[Setting], str] = str) -> str:
+        """The message, with settings spelled as wanted."""
+        return "".join(spell(part) if isinstance(part, Setting) else str(part) for part in self.args)
+
+    def __str__(self) -> str:
+        return self.say()
 
 
 class ConfigError(GraphbamError):
@@ -25,12 +88,20 @@ class GraphError(GraphbamError):
     """A graph is not of the kind the question needs."""
 
 
+class OrientationMissingError(GraphError):
+    """Directions were asked for, and the network that finds them was not."""
+
+
 class TableError(GraphbamError):
     """A table cannot be read or used."""
 
 
 class KnowledgeError(GraphbamError):
     """Prior knowledge contradicts itself."""
+
+
+class ResultError(GraphbamError):
+    """A stored result cannot be read."""
 
 
 class WeightsError(GraphbamError):

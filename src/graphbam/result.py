@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from graphbam.errors import ConfigError, GraphError
+from graphbam.errors import ConfigError, GraphbamError, OrientationMissingError, ResultError
 from graphbam.graphs.cut import choose_pairs, tidy_probabilities
 from graphbam.graphs.graph import MORAL, SKELETON, Graph, Matrix, directed_part, undirected_part
 from graphbam.graphs.knowledge import Knowledge
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from graphbam.directions.orientation import Orientation
     from graphbam.output.files import Link
 
 Objective: TypeAlias = Literal["shd", "fdr", "threshold"]
+
+VERSION = 1
+"""Of the form of `Result.to_dict`."""
 
 CLASSES = ("none", "skeleton", "moral")
 """Order of the last axis of `Result.probabilities`."""
@@ -33,10 +39,6 @@ SUSPECT_FROM = 0.1
 
 CHILD_FROM = 0.05
 """… if both its links exist with at least this probability."""
-
-
-class OrientationMissingError(GraphError):
-    """Directions were asked for, and the network that finds them was not."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -384,7 +386,7 @@ class Result:
         """Everything as plain lists, numbers and text, ready for JSON; the inverse is `from_dict`."""
         return {
             "format": "graphbam-result",
-            "version": 1,
+            "version": VERSION,
             "source": self.source,
             "names": list(self.names),
             "classes": list(CLASSES),
@@ -400,9 +402,15 @@ class Result:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Result:
-        """Rebuild a result from `to_dict`."""
-        fields = {f.name for f in dataclasses.fields(cls)}
-        kept = {key: value for key, value in values.items() if key in fields}
+        """Rebuild a result from `to_dict`, or from what graph.json holds; anything else is refused.
+
+        Examples
+        --------
+        >>> Result.from_dict({"format": "graphbam-result", "version": 7})
+        Traceback (most recent call last):
+        graphbam.errors.ResultError: this result has version 7, and this graphbam reads version 1. Update graphbam.
+        """
+        kept = _read_fields(values, {f.name for f in dataclasses.fields(cls) if f.init} - {"sample"})
         for key in ("changes", "warnings", "names"):
             kept[key] = tuple(kept.get(key, ()))
         if kept.get("stability") is not None:
@@ -410,11 +418,51 @@ class Result:
         kept["knowledge"] = Knowledge.from_dict(kept["knowledge"]) if kept.get("knowledge") else None
         return cls(**kept)
 
-    def save(self, folder: str | os.PathLike[str], threshold: float | None = None, fdr: float | None = None) -> None:
-        """Write edges.csv, graph.json and other files; see `graphbam.output.files.save_outputs`."""
+    # ── files and pictures ────────────────────────────────────────────────────────────────────────────────
+
+    def save(
+        self, folder: str | os.PathLike[str], threshold: float | None = None, fdr: float | None = None
+    ) -> list[Path]:
+        """Write everything into a folder, as the command line does; see `graphbam.output.files.save_outputs`."""
         from graphbam.output.files import save_outputs
 
-        save_outputs(self, folder, threshold=threshold, fdr=fdr)
+        return save_outputs(self, folder, threshold=threshold, fdr=fdr)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Result:
+        """Read back what `save` wrote: the folder, or its graph.json.
+
+        Everything comes back but the `sample`, so pictures and graphs are the same, and a report has no scatter plots.
+        """
+        path = Path(path)
+        path = path / "graph.json" if path.is_dir() else path
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ResultError(f"{path} cannot be read: {error.strerror}. Pass a folder that save() wrote.") from None
+        except ValueError:
+            raise ResultError(f"{path} is not JSON. Pass a folder that save() wrote, or its graph.json.") from None
+        try:
+            return cls.from_dict(values)
+        except GraphbamError as error:
+            raise ResultError(f"{path}: {error}") from None
+
+    def plot(self, path: str | os.PathLike[str] | None = None, **settings: Any) -> Figure:
+        """Draw the graph; parameters are those of `graphbam.plot`. A notebook shows the figure it returns."""
+        from graphbam.output.figures import plot
+
+        return plot(self, path, **settings)
+
+    def report(self, path: str | os.PathLike[str], threshold: float | None = None, fdr: float | None = None) -> Path:
+        """Write the report, one HTML file that works offline; see `graphbam.output.report.write_report`."""
+        from graphbam.output.report import write_report
+
+        return write_report(self, path, threshold=threshold, fdr=fdr)
+
+    def _repr_html_(self) -> str:
+        from graphbam.output.report import render_card
+
+        return render_card(self)
 
 
 @dataclass(frozen=True)
@@ -486,6 +534,33 @@ def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The same array, read-only from now on."""
     array.setflags(write=False)
     return array
+
+
+_ABOUT_RESULTS = {"format", "version", "classes", "cut", "edges"}
+"""What a stored result holds beside its fields."""
+
+
+def _read_fields(values: Any, fields: set[str]) -> dict[str, Any]:
+    """Fields of a stored result; raises where something is missing, unknown or of another version."""
+    found = values.get("format") if isinstance(values, Mapping) else None
+    if found != "graphbam-result":
+        what = f"holds {found!r}" if found else "is no result of graphbam"
+        raise ResultError(f"this {what}; a result has format 'graphbam-result'. Pass what to_dict() or save() gave.")
+    if values.get("version") != VERSION:
+        raise ResultError(
+            f"this result has version {values.get('version')}, and this graphbam reads version {VERSION}. "
+            "Update graphbam."
+        )
+    unknown = [key for key in values if key not in fields | _ABOUT_RESULTS]
+    missing = [key for key in ("names", "probabilities") if key not in values]
+    if unknown or missing:
+        what = f"holds {unknown[0]!r}, which is unknown here" if unknown else f"lacks {missing[0]!r}"
+        raise ResultError(f"this result {what}. It was altered, or written by another graphbam: infer it again.")
+    if list(values.get("classes", CLASSES)) != list(CLASSES):
+        raise ResultError(
+            f"this result orders its classes {values['classes']}; {list(CLASSES)} is the only order known."
+        )
+    return {key: value for key, value in values.items() if key in fields}
 
 
 def _link_line(link: Link) -> str:

@@ -42,6 +42,30 @@ def test_missing_matplotlib_says_what_to_install(monkeypatch):
         figures.draw_world(Graph(("a",), [[0]]), np.zeros((3, 1)))
 
 
+@pytest.mark.parametrize("name", ["a.xyz", "a", "a.csv"])
+def test_kinds_of_pictures_are_named_before_the_work(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(figures, "_list_strokes", lambda *_: pytest.fail("drew first"))
+    with pytest.raises(GraphbamError, match=r"names no kind of picture; end it in .*\.pdf.*\.png.*\.svg"):
+        gb.plot(make_result(3), tmp_path / name)
+
+
+def test_a_picture_finds_its_folder_or_says_why_not(tmp_path):
+    assert make_result(3).plot(tmp_path / "new" / "a.svg") is not None
+    assert b"<svg" in (tmp_path / "new" / "a.svg").read_bytes()
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(GraphbamError, match="cannot be written: "):
+        gb.plot(make_result(3), tmp_path / "taken" / "a.png")
+
+
+def test_a_notebook_shows_each_figure_once():
+    import matplotlib.pyplot as plt
+
+    shown = [make_result(6, seed).plot()._repr_png_() for seed in range(3)]
+    assert {png[1:4] for png in shown} == {b"PNG"}
+    assert len(set(shown)) == 3
+    assert plt.get_fignums() == []  # nothing that a notebook would show a second time, or that piles up
+
+
 # ── gb.plot ───────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 
 import networkx as nx
@@ -178,32 +179,77 @@ def test_arrows_survive_as_graphml_and_dot(directed, tmp_path, threshold):
 
 def test_outputs_tell_of_arrows_where_they_are_known(directed, tmp_path):
     save_outputs(directed, tmp_path, fdr=0.3)
-    assert {path.name for path in tmp_path.iterdir()} == {*OUTPUTS, "arrows.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == set(OUTPUTS)
     table = pd.read_csv(tmp_path / "arrows.csv", keep_default_na=False)
     assert numbers_of(table).keys() == numbers_of(directed.arrows(fdr=0.3)).keys()
     pairs = pd.read_csv(tmp_path / "edges.csv", keep_default_na=False)
     assert {"forward", "backward"} <= set(pairs.columns)
 
 
+FILES = set(OUTPUTS) - {"arrows.csv"}
+"""What a result without directions writes."""
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
 def test_a_folder_of_outputs(result, tmp_path):
     folder = tmp_path / "new" / "out"
-    files = save_outputs(result, folder, extra={"note.txt": lambda path: path.write_text("hello")})
-    assert sorted(p.name for p in folder.iterdir()) == sorted([*OUTPUTS, "note.txt"])
-    assert all(p.exists() for p in files)
+    files = result.save(folder)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in files} == FILES
     (folder / "mine.txt").write_text("stays")
     result.save(folder, threshold=0.9)
-    assert (folder / "mine.txt").read_text() == "stays"
-    assert list(tmp_path.rglob("*.part")) == []
+    assert contents(folder).keys() == FILES | {"mine.txt"}
+    assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".")]
 
 
-def test_outputs_appear_all_at_once_or_not_at_all(result, tmp_path):
-    def fail(path):
+def test_the_present_folder_will_do(result, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert {str(path) for path in result.save(".")} == FILES
+    assert {path.name for path in tmp_path.iterdir()} == FILES
+
+
+def test_two_answers_are_never_mixed(result, directed, tmp_path):
+    directed.save(tmp_path)
+    assert contents(tmp_path).keys() == FILES | {"arrows.csv"}
+    result.save(tmp_path)
+    assert contents(tmp_path).keys() == FILES
+
+
+def test_outputs_appear_all_at_once_or_not_at_all(result, tmp_path, monkeypatch):
+    def fail(source, path, **cut):
         path.write_text("half")
         raise OSError(28, "No space left on device")
 
+    monkeypatch.setattr("graphbam.output.figures.plot", fail)
     with pytest.raises(ConfigError, match="cannot be written: No space left"):
-        save_outputs(result, tmp_path / "out", extra={"big.html": fail})
+        save_outputs(result, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("after", range(10))
+def test_a_folder_is_as_it_was_if_a_file_cannot_be_put_there(result, tmp_path, monkeypatch, after):
+    (tmp_path / "mine.txt").write_text("stays")
+    for name in ("edges.csv", "arrows.csv", "graph.json"):
+        (tmp_path / name).write_text(f"old {name}")
+    before, replace, calls = contents(tmp_path), os.replace, []
+
+    def break_down(a, b):
+        calls.append(b)
+        if len(calls) == after:
+            raise OSError(5, "Input/output error")
+        replace(a, b)
+
+    monkeypatch.setattr("os.replace", break_down)
+    if after == 0:
+        save_outputs(result, tmp_path)
+        assert contents(tmp_path).keys() == FILES | {"mine.txt"}
+        return
+    with pytest.raises(ConfigError, match="cannot be written: Input/output error"):
+        save_outputs(result, tmp_path)
+    assert contents(tmp_path) == before
+    assert {path.name for path in tmp_path.iterdir()} == set(before)
 
 
 def test_a_failed_export_leaves_the_old_file(result, tmp_path, monkeypatch):
@@ -217,8 +263,9 @@ def test_a_failed_export_leaves_the_old_file(result, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "options", "says"), [
-    ("g.png", {}, "which format"),
+    ("g.png", {}, "which format to write; end it in .csv, .json, .graphml, .dot, .gv, .html"),
     ("g", {}, "which format"),
+    ("g.html", {"layout": "adjacency"}, "does not fit"),
     ("g.json", {"layout": "adjacency"}, "does not fit"),
     ("g.csv", {"layout": "list"}, "does not fit"),
     ("g.csv", {"threshold": 7, "layout": "adjacency"}, "threshold=7"),
@@ -236,6 +283,14 @@ def test_a_file_is_not_a_folder(result, tmp_path):
     (tmp_path / "dir" / "edges.csv").mkdir(parents=True)
     with pytest.raises(ConfigError, match="is a folder where a file must go"):
         save_outputs(result, tmp_path / "dir")
+
+
+def test_a_report_is_exported_of_a_result_only(result, tmp_path):
+    page = gb.export(result, tmp_path / "new" / "r.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert result.report(tmp_path / "again.html").read_text(encoding="utf-8") == page
+    with pytest.raises(ConfigError, match="a report is made of a Result"):
+        gb.export(result.graph(), tmp_path / "g.html")
 
 
 def test_other_things_are_not_exported(tmp_path):
@@ -348,6 +403,16 @@ def test_dowhy_identifies_and_estimates_an_effect(causal_model):
     assert effect.get_backdoor_variables() == ["z"]
     estimate = model.estimate_effect(effect, method_name="backdoor.linear_regression")
     assert estimate.value == pytest.approx(3, abs=0.1)
+
+
+def test_a_result_is_handed_over_as_its_graph(directed):
+    pytest.importorskip("pgmpy")
+    pytest.importorskip("causallearn")
+    edges = edges_of(directed.graph())
+    assert unordered(read_causallearn(to_causallearn(directed))) == unordered(edges)
+    assert unordered(read_pgmpy(to_pgmpy(directed))) == unordered(edges)
+    with pytest.raises(GraphError, match="a DataFrame cannot be converted"):
+        to_pgmpy(directed.table())
 
 
 def test_dowhy_needs_directions():

@@ -134,22 +134,13 @@ def _try_to_write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -
 def _write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -> dict[str, Any]:
     """Write all files of one answer, all of them or none."""
     from graphbam.output import figures
-    from graphbam.output.files import save_outputs
-    from graphbam.output.report import write_report
     from graphbam.result import Failure
 
     if isinstance(answer, Failure):
         return {"source": answer.source, "error": answer.message}
-    extra: dict[str, Callable[[Path], None]] = {"report.html": lambda path: _ignore(write_report(answer, path, **cut))}
-    if figures.has_matplotlib():
-        extra["graph.png"] = lambda path: _ignore(figures.plot(answer, path, **cut))
-    files = save_outputs(answer, folder, extra=extra, **cut)
+    files = answer.save(folder, **cut)
     notes = [] if figures.has_matplotlib() else [NO_PICTURE]
     return {"source": answer.source, "result": answer, "files": files, "notes": notes}
-
-
-def _ignore(value: object) -> None:
-    """Writers return nothing."""
 
 
 @contextlib.contextmanager

@@ -6,7 +6,9 @@ touches global state and no display is needed.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import io
 import itertools
 import os
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.errors import GraphbamError, GraphError
+from graphbam.errors import ConfigError, GraphbamError, GraphError
 from graphbam.graphs.graph import SKELETON, Graph, directed_part, skeleton, undirected_part
 from graphbam.output.layout import lay_out, separate
 
@@ -159,18 +161,48 @@ def _order_rows(depths: list[int], paths: list[list[int]]) -> Array:
     return x_v
 
 
-def save(figure: Figure, path: str | Path) -> Path:
-    """Write a figure to a file; the suffix names the format."""
-    figure.savefig(path, dpi=150, facecolor=PAPER)
-    return Path(path)
+def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
+    """Write a figure to a file; the suffix names the format, and missing folders are made."""
+    path = _check_format(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150, facecolor=PAPER)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror or error}. Choose another place.") from None
+    return path
+
+
+def _check_format(path: str | os.PathLike[str]) -> Path:
+    """Refuse a file name that names no kind of picture."""
+    _check_matplotlib()
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    path, known = Path(path), sorted(FigureCanvasBase.get_supported_filetypes())
+    if path.suffix[1:].lower() not in known:
+        raise ConfigError(f"{path} names no kind of picture; end it in {', '.join(f'.{kind}' for kind in known)}.")
+    return path
 
 
 def _new_figure(width: float, height: float) -> Figure:
-    if not has_matplotlib():
-        raise GraphbamError("pictures need matplotlib, which is not installed; run: pip install 'graphbam[plot]'")
+    """A figure unknown to pyplot: nothing has to be closed, and a notebook shows it once, where it is returned."""
+    _check_matplotlib()
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), facecolor=PAPER)
+    figure = Figure(figsize=(width, height), facecolor=PAPER)
+    setattr(figure, "_repr_png_", functools.partial(to_png, figure))  # noqa: B010  notebooks look for it
+    return figure
+
+
+def _check_matplotlib() -> None:
+    if not has_matplotlib():
+        raise GraphbamError("pictures need matplotlib, which is not installed; run: pip install 'graphbam[plot]'")
+
+
+def to_png(figure: Figure, dpi: int = 100) -> bytes:
+    """A figure as the bytes of a PNG file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi, facecolor=PAPER)
+    return buffer.getvalue()
 
 
 def _summary(dag: Graph, x_md: Array) -> str:
@@ -319,6 +351,8 @@ def plot(
     >>> sorted(text.get_text() for text in figure.axes[0].texts if text.get_text())
     ['a', 'b', 'c']
     """
+    if path is not None:
+        _check_format(path)  # before the work, not after it
     strokes = _list_strokes(source, threshold, fdr, moral)
     labels = [_shorten(name) for name in source.names]
     boxed = len(labels) <= _BOX_LIMIT
@@ -343,7 +377,7 @@ def plot(
     figure = ax.get_figure(root=True)
     assert figure is not None
     if path is not None:
-        save(figure, Path(path))
+        save(figure, path)
     return figure
 
 

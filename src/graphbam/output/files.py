@@ -14,16 +14,14 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from graphbam.errors import ConfigError, GraphError
+from graphbam.errors import ConfigError, GraphError, Setting
 from graphbam.graphs.graph import Graph
 from graphbam.result import CLASSES, OrientedGraph, Result
-
-Writer = Callable[[Path], None]
 
 _INSTALL = {
     "causallearn": "pip install causal-learn",
@@ -215,10 +213,12 @@ def _dot(name: str) -> str:
 
 
 FORMATS = {".csv": to_csv, ".json": to_json, ".graphml": to_graphml, ".dot": to_dot, ".gv": to_dot}
-"""Suffix → function that makes the text of the file."""
+"""Suffix → function that makes the text of the file; a result is also written as .html, its report."""
 
-OUTPUTS = {"edges.csv": to_csv, "graph.json": to_json, "graph.graphml": to_graphml, "graph.dot": to_dot}
-"""Files that `save_outputs` writes, and with directions arrows.csv."""
+OUTPUTS = (
+    "edges.csv", "arrows.csv", "graph.json", "graph.graphml", "graph.dot", "report.html", "graph.png",
+)  # fmt: skip
+"""Files of `save_outputs`; arrows.csv where directions are known, graph.png where matplotlib is installed."""
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -239,7 +239,7 @@ def export(
     source : Graph or Result
         Of a result, graph formats hold its `graph`: with directions where they are known.
     path : path
-        Ending in .csv, .json, .graphml, .dot or .gv; missing folders are made.
+        Ending in .csv, .json, .graphml, .dot or .gv; for a result also .html, its report. Missing folders are made.
     layout : {"edges", "adjacency"}
         What a CSV file holds.
     threshold, fdr
@@ -251,41 +251,41 @@ def export(
         The file.
     """
     path = Path(path)
-    make = FORMATS.get(path.suffix.lower())
-    if make is None:
-        raise ConfigError(f"{path} does not say which format to write; end it in {', '.join(FORMATS)}.")
-    if layout not in ("edges", "adjacency") or (layout == "adjacency" and make is not to_csv):
-        raise ConfigError(f"layout={layout!r} does not fit {path.name}; an adjacency matrix is written as .csv.")
     if not isinstance(source, (Graph, Result)):
         raise GraphError(f"a {type(source).__name__} cannot be exported. Pass a Graph or a Result.")
-    text = (to_adjacency_csv if layout == "adjacency" else make)(source, threshold, fdr)
-    with _clear_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write_at_once(path, text)
-    return path
+    if layout not in ("edges", "adjacency") or (layout == "adjacency" and path.suffix.lower() != ".csv"):
+        raise ConfigError(
+            Setting("layout", layout), f" does not fit {path.name}; an adjacency matrix is written as .csv."
+        )
+    text = _choose_format(source, path, layout)(source, threshold, fdr)
+    return write_text(path, text)
+
+
+def _choose_format(source: Graph | Result, path: Path, layout: str) -> Callable[..., str]:
+    suffix = path.suffix.lower()
+    if suffix == ".html" and isinstance(source, Graph):
+        raise ConfigError(f"{path}: a report is made of a Result, and this is a Graph. End it in {', '.join(FORMATS)}.")
+    if suffix == ".html":
+        return _render_report
+    if suffix not in FORMATS:
+        known = [*FORMATS, *([".html"] if isinstance(source, Result) else [])]
+        raise ConfigError(f"{path} does not say which format to write; end it in {', '.join(known)}.")
+    return to_adjacency_csv if layout == "adjacency" else FORMATS[suffix]
 
 
 def save_outputs(
-    result: Result,
-    folder: str | os.PathLike[str],
-    *,
-    threshold: float | None = None,
-    fdr: float | None = None,
-    extra: Mapping[str, Writer] | None = None,
+    result: Result, folder: str | os.PathLike[str], *, threshold: float | None = None, fdr: float | None = None
 ) -> list[Path]:
-    """Write edges.csv, graph.json, graph.graphml, graph.dot and, where directions are known, arrows.csv into a folder.
-
-    All of them are written, or none.
+    """Write everything about a result into a folder: all of `OUTPUTS`, or, if anything goes wrong, nothing.
 
     Parameters
     ----------
     result : Result
     folder : path
-        Made if missing; files of the same name are replaced, others stay.
+        Made if missing. Files of an earlier result there are replaced, or removed if this one has no such file; all
+        others stay.
     threshold, fdr
         As in `Result.graph`.
-    extra : mapping from file name to function
-        More files; each function gets the path to write to.
 
     Returns
     -------
@@ -293,44 +293,81 @@ def save_outputs(
         The files.
     """
     folder = Path(folder)
-    texts = {name: make(result, threshold, fdr) for name, make in OUTPUTS.items()}
-    if result.colliders is not None:
-        texts["arrows.csv"] = to_csv(result.graph(threshold, fdr))
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; the outputs need a folder. Choose another name.")
+    writers = _list_writers(result, threshold, fdr)
     with _clear_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
+        place = folder.resolve()  # so that "." has a name and a parent
+        (place if place.exists() else place.parent).mkdir(parents=True, exist_ok=True)
+        draft = (place if place.exists() else place.parent) / f".graphbam-{secrets.token_hex(4)}.part"
         draft.mkdir()
         try:
-            for name, text in texts.items():
-                (draft / name).write_text(text, encoding="utf-8", newline="")
-            for name, write in (extra or {}).items():
+            for name, write in writers.items():
                 write(draft / name)
-            _move_into(draft, folder)
+            _move_into(draft, place)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-    return [folder / name for name in (*texts, *(extra or {}))]
+    return [folder / name for name in writers]
+
+
+def _list_writers(result: Result, threshold: float | None, fdr: float | None) -> dict[str, Callable[[Path], object]]:
+    """File name → function that writes it, in the order of `OUTPUTS`."""
+    from graphbam.output import figures
+
+    def text(make: Callable[..., str], source: Graph | Result = result) -> Callable[[Path], object]:
+        return lambda path: path.write_text(make(source, threshold, fdr), encoding="utf-8", newline="")
+
+    writers = {name: text(FORMATS[os.path.splitext(name)[1]]) for name in OUTPUTS[:5]}
+    writers["arrows.csv"] = text(to_csv, result.graph(threshold, fdr))
+    writers["report.html"] = text(_render_report)
+    writers["graph.png"] = lambda path: figures.plot(result, path, threshold=threshold, fdr=fdr)
+    absent = {"arrows.csv"} if result.colliders is None else set()
+    absent |= set() if figures.has_matplotlib() else {"graph.png"}
+    return {name: writers[name] for name in OUTPUTS if name not in absent}
+
+
+def _render_report(result: Result, threshold: float | None = None, fdr: float | None = None) -> str:
+    from graphbam.output.report import render
+
+    return render(result, threshold=threshold, fdr=fdr)
 
 
 def _move_into(draft: Path, folder: Path) -> None:
+    """Put the files of a draft into their folder in place of earlier ones; if one cannot be, all is as it was."""
     if not folder.exists():
         draft.rename(folder)
         return
-    blocked = next((p.name for p in draft.iterdir() if (folder / p.name).is_dir()), None)
+    blocked = next((name for name in OUTPUTS if (folder / name).is_dir()), None)
     if blocked:
         raise ConfigError(f"{folder / blocked} is a folder where a file must go. Remove it, or choose another folder.")
-    for part in draft.iterdir():
-        os.replace(part, folder / part.name)
-
-
-def _write_at_once(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    new = [path.name for path in draft.iterdir()]
+    old = [name for name in OUTPUTS if os.path.lexists(folder / name)]
+    (draft / "old").mkdir()
     try:
-        draft.write_text(text, encoding="utf-8", newline="")
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+        for name in old:
+            os.replace(folder / name, draft / "old" / name)
+        for name in new:
+            os.replace(draft / name, folder / name)
+    except BaseException:
+        for name in new:
+            if not (draft / name).exists():
+                (folder / name).unlink(missing_ok=True)
+        for path in (draft / "old").iterdir():
+            os.replace(path, folder / path.name)
+        raise
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a file whole or not at all; missing folders are made."""
+    with _clear_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.parent / f".graphbam-{secrets.token_hex(4)}.part"
+        try:
+            draft.write_text(text, encoding="utf-8", newline="")
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+    return path
 
 
 @contextlib.contextmanager
@@ -346,8 +383,9 @@ def _clear_errors(path: Path) -> Iterator[None]:
 # ── other packages ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def to_causallearn(graph: Graph) -> Any:
-    """Convert to a causal-learn ``GeneralGraph``; needs causal-learn."""
+def to_causallearn(source: Graph | Result) -> Any:
+    """Convert a graph, or the `graph` of a result, to a causal-learn ``GeneralGraph``; needs causal-learn."""
+    graph = _take_graph(source)
     edge, endpoint, general, node = (
         getattr(_load(f"causallearn.graph.{name}"), name) for name in ("Edge", "Endpoint", "GeneralGraph", "GraphNode")
     )
@@ -359,8 +397,12 @@ def to_causallearn(graph: Graph) -> Any:
     return result
 
 
-def to_pgmpy(graph: Graph) -> Any:
-    """Convert to a pgmpy ``DAG`` if every edge is directed without a cycle, else to a ``PDAG``; needs pgmpy."""
+def to_pgmpy(source: Graph | Result) -> Any:
+    """Convert to a pgmpy ``DAG`` if every edge is directed without a cycle, else to a ``PDAG``; needs pgmpy.
+
+    Of a result, its `graph` is taken.
+    """
+    graph = _take_graph(source)
     base = _load("pgmpy.base")
     if graph.is_dag():
         result = base.DAG()
@@ -372,8 +414,10 @@ def to_pgmpy(graph: Graph) -> Any:
     return result
 
 
-def to_dowhy(graph: Graph) -> str:
+def to_dowhy(source: Graph | Result) -> str:
     """Convert to the GML text that ``dowhy.CausalModel(graph=...)`` takes; DoWhy needs every edge directed.
+
+    A result has one such graph where its `graph` has no open link; otherwise pass its `to_dag()`, one of several.
 
     Examples
     --------
@@ -382,14 +426,23 @@ def to_dowhy(graph: Graph) -> str:
     """
     import networkx as nx
 
+    graph = _take_graph(source)
     if not graph.is_dag():
         a_b = graph.undirected_edges()
         why = f"{a_b[0][0]} — {a_b[0][1]} has no direction" if a_b else "it has a cycle"
-        raise GraphError(f"DoWhy needs a directed graph without cycles, and {why}. Direct every edge first.")
+        raise GraphError(
+            f"DoWhy needs a directed graph without cycles, and {why}. Direct every edge first, as to_dag() does."
+        )
     directed = nx.DiGraph()
     directed.add_nodes_from(graph.names)
     directed.add_edges_from(graph.directed_edges())
     return " ".join(line.strip() for line in nx.generate_gml(directed))  # DoWhy looks for GML on one line
+
+
+def _take_graph(source: Graph | Result) -> Graph:
+    if not isinstance(source, (Graph, Result)):
+        raise GraphError(f"a {type(source).__name__} cannot be converted. Pass a Graph or a Result.")
+    return source if isinstance(source, Graph) else source.graph()
 
 
 def _load(module: str) -> Any:

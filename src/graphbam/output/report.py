@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 import graphbam
 from graphbam.graphs.cut import choose_pairs
 from graphbam.graphs.graph import MORAL, SKELETON
+from graphbam.output.files import Link, list_links, write_text
 from graphbam.output.layout import lay_out
 from graphbam.result import Result, choose_cut, suspect_children
 
@@ -64,9 +65,7 @@ def write_report(
     Path
         The file.
     """
-    path = Path(path)
-    path.write_bytes(render(result, threshold=threshold, fdr=fdr).encode("utf-8", "xmlcharrefreplace"))
-    return path
+    return write_text(Path(path), render(result, threshold=threshold, fdr=fdr))
 
 
 def render(result: Result, *, threshold: float | None = None, fdr: float | None = None) -> str:
@@ -80,7 +79,36 @@ def render(result: Result, *, threshold: float | None = None, fdr: float | None 
         "script": '"use strict";\n(() => {\n' + "\n".join(map(_read, SCRIPTS)) + "})();\n",
         "model": _embed(model),
     }
-    return _MARK.sub(lambda match: parts[match[1]], _read("page.html"))  # one sweep: values are not looked into
+    text = _MARK.sub(lambda match: parts[match[1]], _read("page.html"))  # one sweep: values are not looked into
+    return text.encode("utf-8", "xmlcharrefreplace").decode("utf-8")  # a file name may hold half a character
+
+
+def render_card(result: Result, n_links: int = 8) -> str:
+    """A small piece of HTML for notebooks: the picture, the likeliest links, and what to keep in mind."""
+    from graphbam.output import figures
+
+    links = list_links(result)
+    rows = "".join(_spell_row(link) for link in links[:n_links])
+    more = f"<p>… and {len(links) - n_links} more</p>" if len(links) > n_links else ""
+    mind = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in result.warnings)
+    if figures.has_matplotlib():
+        png = base64.b64encode(figures.to_png(figures.plot(result), dpi=80)).decode("ascii")
+        picture = f'<img alt="the graph" style="max-width:100%" src="data:image/png;base64,{png}">'
+    else:
+        picture = "<p>No picture: matplotlib is not installed (pip install 'graphbam[plot]').</p>"
+    return (
+        f"<div><p><b>{html.escape(_short_source(result))}</b> · {result.n_variables} variables · "
+        f"{len(links)} link{'' if len(links) == 1 else 's'} {result.spell_cut()}</p>"
+        + (f"<ul>{mind}</ul>" if mind else "")
+        + f"{picture}<table><tr><th>link</th><th>probability</th><th>this way</th></tr>{rows}</table>{more}</div>"
+    )
+
+
+def _spell_row(link: Link) -> str:
+    arrow = f"{link.a} {'→' if link.is_directed else '—'} {link.b}"
+    way = f"{link.numbers['forward']:.2f}" if link.is_directed else "open" if "forward" in link.numbers else "–"
+    cells = html.escape(" ".join(arrow.split())), f"{link.numbers['skeleton']:.2f}", way
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
 def build_model(result: Result, *, threshold: float | None = None, fdr: float | None = None) -> dict[str, Any]:
