@@ -29,7 +29,7 @@ from graphbam.nn.immorality_net import ColliderNet
 from graphbam.nn.weights import LoadedColliders, LoadedWeights, load_network, load_weights, save_weights
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.values import sample_tables
-from graphbam.tables.prepare import describe_table, summarise_domain
+from graphbam.tables.domain import describe_table, summarise_domain
 from graphbam.training.calibration import (
     fit_calibration,
     fit_child_calibration,

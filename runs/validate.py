@@ -35,8 +35,8 @@ from graphbam.result import Result
 from graphbam.simulation.config import UNSEEN, SimulationConfig
 from graphbam.simulation.mechanisms import MECHANISMS
 from graphbam.simulation.values import sample_tables
+from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows_each
-from graphbam.tables.scaling import standardise_columns
 from graphbam.training.data import mix_seed
 from graphbam.training.loss import edge_loss
 
@@ -116,7 +116,7 @@ def third_party_cases(folder: str) -> Iterator[Case]:
     """One case a table of the folder's manifest, drawn as the benchmark draws it."""
     for case in resolve_cases([folder]):
         problem = draw_problem(case, 0)
-        x_bmd = standardise_columns(torch.tensor(problem.x_md)[None]).float()
+        x_bmd = standardise(torch.tensor(problem.x_md)[None]).float()
         source = "tables" if case.is_dag else "tables without moral graph"
         yield Case(source, case.name, case.family, x_bmd, problem.adjacency[None], case.is_dag)
 

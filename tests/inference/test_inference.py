@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 import graphbam as gb
-from graphbam.errors import ConfigError, GraphbamError, KnowledgeError, WeightsError
+from graphbam.errors import ConfigError, GraphbamError, KnowledgeError, TableError, WeightsError
 from graphbam.graphs.equivalence import is_cpdag
 from graphbam.inference.answers import OBVIOUS_FROM, list_questions
 from graphbam.inference.journey import COLLIDERS
@@ -145,9 +145,13 @@ def test_averaging_uses_every_draw(frame):
     assert result.provenance["n_rows_used"] == 120
 
 
-def test_two_by_two(weights):
-    result = gb.infer([[1.0, 2.0], [2.0, 5.0]], weights=weights)
+def test_the_smallest_table(weights):
+    x_md = np.array([[1.0, 2.0], [2.0, 5.0], [3.0, 1.0], [5.0, 4.0]])
+    result = gb.infer(x_md, weights=weights)
     assert result.probabilities.shape == (2, 2, 3)
+    assert "only 4 rows" in result.warnings[0]
+    with pytest.raises(TableError, match="found 3 sample"):
+        gb.infer(x_md[:3], weights=weights)
 
 
 def test_constant_columns_have_no_links_and_change_nothing(frame, weights):

@@ -135,7 +135,7 @@ def test_the_sample_survives_packing():
 
 
 def test_few_rows_constant_and_equal_columns_are_no_trouble():
-    frame = pd.DataFrame({"a": [1.0, 2, 4], "b": [1.0, 2, 4], "c": 7.0, "d": [3.0, 1, 2]})
+    frame = pd.DataFrame({"a": [1.0, 2, 4, 3], "b": [1.0, 2, 4, 3], "c": 7.0, "d": [3.0, 1, 2, 4]})
     model = build_model(gb.infer(frame, weights=PartialCorrelation()))
     assert np.isfinite(model["pairs"]["partial"]).all()
     assert np.isfinite(model["precision"]).all()

@@ -74,6 +74,7 @@ REFUSED_FILES = {
     "only comments": ("t.csv", b"# one\n# two\n", "is empty"),
     "header only": ("t.csv", b"a,b,c\n", "has a header but no rows"),
     "one row": ("t.csv", b"a,b\n1,2\n", "found 1 sample"),
+    "three rows": ("t.csv", b"a,b\n1,2\n3,5\n5,1\n", "found 3 sample.*minimum of 4 is required"),
     "one column": ("t.csv", b"a\n1\n2\n3\n", "one column, 'a'"),
     "a single number": ("t.csv", b"7", "one column"),
     "ragged, too long": ("t.csv", ragged(), "line 18, has 4 cells where the header promises 3"),
@@ -94,8 +95,8 @@ REFUSED_FILES = {
     "binary": ("t.csv", bytes(range(256)), "holds binary data"),
     "all missing": ("t.csv", b"a,b\nNA,NA\n,\nnan,?\n", "every cell is missing"),
     "all infinite": ("t.csv", b"a,b\ninf,-inf\ninf,inf\n", "every cell is missing"),
-    "all constant": ("t.csv", b"a,b\n1,2\n1,2\n1,2\n", "0 of 2 columns vary"),
-    "all but one constant": ("t.csv", b"a,b\n1,2\n1,3\n1,4\n", "1 of 2 columns vary"),
+    "all constant": ("t.csv", b"a,b\n" + b"1,2\n" * 4, "0 of 2 columns vary"),
+    "all but one constant": ("t.csv", b"a,b\n1,2\n1,3\n1,4\n1,5\n", "1 of 2 columns vary"),
     "text column": ("t.csv", with_column(["Rome", "Oslo"] * 15), "column 'd' holds text in all 30 rows"),
     "some text": ("t.csv", with_column([*range(29), "broken"]), r"text in 1 of 30 rows \(first: row 30, 'broken'\)"),
     "thousands separators": ("t.csv", with_column([f"1,{k:03}" for k in range(30)]), "column 'd' holds text"),
@@ -224,7 +225,7 @@ REPAIRED = {
     "true, false, missing": ("t.csv", with_column(["true", "FALSE", "True"] * 9 + ["", "true", "NA"]), "abcd", "1/0"),
     "a constant column": ("t.csv", with_column([4] * 30), "abcd", "is constant"),
     "quoted numbers": ("t.csv", good_csv(quoting=1), "abc", ""),
-    "two rows": ("t.csv", b"a,b\n1,2\n3,5\n", "ab", ""),
+    "four rows": ("t.csv", b"a,b\n1,2\n3,5\n5,1\n2,4\n", "ab", ""),
     "two columns": ("t.csv", csv_of(pd.DataFrame(GOOD[:, :2], columns=["a", "b"])), "ab", ""),
 }  # fmt: skip
 
@@ -251,7 +252,7 @@ def test_repairs_do_not_touch_the_numbers(tmp_path, name):
 SETTINGS = {
     "unknown rule for missing": ({"missing": "guess"}, "choose one of 'auto'"),
     "unknown rule for many rows": ({"large": "all"}, "choose one of 'subsample'"),
-    "no rows allowed": ({"max_rows": 1}, "at least 2"),
+    "no rows allowed": ({"max_rows": 3}, "not a whole number from 4 on"),
     "negative resamples": ({"stability": -1}, "number of resamples"),
     "half a resample": ({"stability": 0.5}, "number of resamples"),
     "a column to drop that is not there": ({"drop": ["d"]}, "drop names the column 'd'"),

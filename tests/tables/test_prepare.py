@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 import torch
 
 from graphbam.errors import ConfigError, TableError
+from graphbam.tables.config import PrepareConfig
 from graphbam.tables.prepare import (
-    FEATURES,
-    PreprocessingConfig,
     canonical_order,
     describe_redundancy,
-    describe_table,
     draw_passes,
     is_constant,
-    judge_domain,
     prepare,
-    rescale,
-    summarise_domain,
+    standardise,
 )
 from graphbam.tables.read import Table
 
@@ -78,19 +72,19 @@ def test_thirty_percent_is_still_filled(x_md):
 @pytest.mark.parametrize(("policy", "rows"), [("drop", 60), ("impute", 100)])
 def test_policies_can_be_forced(x_md, policy, rows):
     x_md[:40, 2] = np.nan
-    assert len(prepare(table_of(x_md), PreprocessingConfig(missing=policy)).x_md) == rows
+    assert len(prepare(table_of(x_md), PrepareConfig(missing=policy)).x_md) == rows
 
 
 def test_gaps_can_be_refused(x_md):
     x_md[7, 2] = np.nan
     with pytest.raises(TableError, match=r"1 missing value \(first: row 8, column 'v2'"):
-        prepare(table_of(x_md), PreprocessingConfig(missing="error"))
+        prepare(table_of(x_md), PrepareConfig(missing="error"))
 
 
 def test_dropping_every_row_is_refused(x_md):
     x_md[::2, 0] = x_md[1::2, 1] = np.nan
     with pytest.raises(TableError, match="0 of 100 rows are complete"):
-        prepare(table_of(x_md), PreprocessingConfig(missing="drop"))
+        prepare(table_of(x_md), PrepareConfig(missing="drop"))
 
 
 def test_infinities_are_gaps(x_md):
@@ -146,7 +140,7 @@ def test_ordinary_tables_get_no_such_warning(x_md):
     assert describe_redundancy(list("abcd"), x_md) == []
 
 
-@pytest.mark.parametrize("n_rows", [2, 3, 10])
+@pytest.mark.parametrize("n_rows", [4, 10, 19])
 def test_few_rows_are_warned_about(rng, n_rows):
     ready = prepare(table_of(rng.normal(size=(n_rows, 3))))
     assert f"only {n_rows} rows" in ready.warnings[0]
@@ -169,7 +163,6 @@ def test_units_do_not_matter(x_md, scale, shift):
 
 def test_the_largest_numbers_do_not_overflow():
     x_md = np.array([[1.7e308, 1], [-1.7e308, 2], [1e308, 4], [0, 3]])
-    assert np.isfinite(rescale(x_md)).all()
     assert torch.isfinite(prepare(table_of(x_md)).standardised()).all()
 
 
@@ -188,6 +181,81 @@ def test_heavy_tails_do_not_flatten_the_rest(rng):
     spread = z_md.quantile(0.75, dim=0) - z_md.quantile(0.25, dim=0)
     assert (spread > 0.2).all()
     assert z_md.abs().max() <= 5
+
+
+@pytest.fixture(params=range(3))
+def torch_rng(request):
+    return torch.Generator().manual_seed(request.param)
+
+
+def cauchy(rng, *shape):
+    return torch.tan(3.1 * (torch.rand(*shape, generator=rng) - 0.5))
+
+
+def test_plain_columns_get_the_plain_z_score(torch_rng):
+    x_md = torch.randn(300, 6, generator=torch_rng)
+    expected = (x_md - x_md.mean(0)) / x_md.std(0, correction=0)
+    torch.testing.assert_close(standardise(x_md), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(standardise(x_md, robust=False), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("robust", [True, False])
+def test_standardising_ignores_unit_origin_and_order(torch_rng, robust):
+    x_bmd = torch.cat([torch.randn(2, 90, 3, generator=torch_rng), cauchy(torch_rng, 2, 90, 3)], 2).double()
+    z_bmd = standardise(x_bmd, robust=robust)
+    torch.testing.assert_close(standardise(3e9 * x_bmd - 7e9, robust=robust), z_bmd, atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(standardise(-x_bmd, robust=robust), -z_bmd)
+    rows, columns = torch.randperm(90, generator=torch_rng), torch.randperm(6, generator=torch_rng)
+    moved = standardise(x_bmd[:, rows][:, :, columns], robust=robust)
+    torch.testing.assert_close(moved, z_bmd[:, rows][:, :, columns])
+    torch.testing.assert_close(standardise(x_bmd[0], robust=robust), z_bmd[0])
+
+
+def test_wild_values_no_longer_flatten_the_rest(torch_rng):
+    x_nm = cauchy(torch_rng, 50, 1000)
+    x_nm[:, 0] = 1e7
+    inner = (x_nm.abs() < 1).float()
+
+    def spread(z_nm):
+        middle = (z_nm * inner).sum(1, keepdim=True) / inner.sum(1, keepdim=True)
+        return (((z_nm - middle).square() * inner).sum(1) / inner.sum(1)).sqrt().median()
+
+    assert spread(standardise(x_nm, robust=False, axis=-1)) < 1e-4
+    assert spread(standardise(x_nm, axis=-1)) > 0.05
+    assert standardise(x_nm, axis=-1).abs().max() <= 5
+
+
+def test_dependence_survives_heavy_tails(torch_rng):
+    """Correlation of a Cauchy variable with its noisy double, as a network sees it."""
+    x_m = cauchy(torch_rng, 2000)
+    z_nm = standardise(torch.stack([x_m, x_m + 0.5 * cauchy(torch_rng, 2000)]), axis=-1)
+    assert (z_nm[0] * z_nm[1]).mean() / (z_nm[0].std() * z_nm[1].std()) > 0.6
+
+
+def test_rare_events_keep_the_plain_z_score():
+    x_nm = torch.zeros(1, 100)
+    x_nm[0, :3] = 1.0
+    z_nm = standardise(x_nm, axis=-1)
+    assert z_nm[0, 0] == 5.0  # cut from 5.7
+    assert z_nm[0, 5] == pytest.approx(-0.1759, abs=1e-3)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -1e6, 123456.7])
+def test_constant_columns_become_zero(value):
+    assert (standardise(torch.full((37, 2), value)) == 0).all()
+
+
+@pytest.mark.parametrize("n_samples", [1, 2, 3])
+def test_few_samples_are_finite(torch_rng, n_samples):
+    x_nm = torch.randn(20, n_samples, generator=torch_rng)
+    assert standardise(x_nm, axis=-1).isfinite().all()
+
+
+def test_standardising_overflows_in_no_unit(torch_rng):
+    x_nm = torch.randn(4, 50, generator=torch_rng)
+    z_nm = standardise(x_nm, axis=-1)
+    for scale in (1e30, 1e-30):
+        torch.testing.assert_close(standardise(x_nm * scale, axis=-1), z_nm, atol=1e-4, rtol=1e-4)
 
 
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -212,11 +280,11 @@ def test_row_order_depends_on_content_only(rng, make):
 
 def test_too_many_rows_are_drawn_once():
     changes = []
-    (rows,) = draw_passes(100, PreprocessingConfig(max_rows=30, seed=4), changes)
+    (rows,) = draw_passes(100, PrepareConfig(max_rows=30, seed=4), changes)
     assert len(set(rows)) == 30
     assert changes == ["30 of 100 rows drawn at random (seed 4)"]
-    (again,) = draw_passes(100, PreprocessingConfig(max_rows=30, seed=4), [])
-    (other,) = draw_passes(100, PreprocessingConfig(max_rows=30, seed=5), [])
+    (again,) = draw_passes(100, PrepareConfig(max_rows=30, seed=4), [])
+    (other,) = draw_passes(100, PrepareConfig(max_rows=30, seed=5), [])
     assert np.array_equal(rows, again)
     assert not np.array_equal(rows, other)
 
@@ -224,7 +292,7 @@ def test_too_many_rows_are_drawn_once():
 @pytest.mark.parametrize(("n_rows", "n_passes", "size"), [(61, 3, 20), (90, 3, 30), (10_000, 8, 30)])
 def test_or_split_and_averaged(n_rows, n_passes, size):
     changes = []
-    passes = draw_passes(n_rows, PreprocessingConfig(max_rows=30, large="average"), changes)
+    passes = draw_passes(n_rows, PrepareConfig(max_rows=30, large="average"), changes)
     assert [len(rows) for rows in passes] == [size] * n_passes
     assert len(np.unique(np.concatenate(passes))) == n_passes * size
     assert "averaged" in changes[0]
@@ -232,75 +300,12 @@ def test_or_split_and_averaged(n_rows, n_passes, size):
 
 def test_nothing_random_is_seeded_globally(x_md):
     state = np.random.get_state()[1].copy(), torch.random.get_rng_state()  # noqa: NPY002
-    prepare(table_of(x_md), PreprocessingConfig(max_rows=10))
+    prepare(table_of(x_md), PrepareConfig(max_rows=10))
     assert np.array_equal(state[0], np.random.get_state()[1])  # noqa: NPY002
     assert torch.equal(state[1], torch.random.get_rng_state())
 
 
-@pytest.mark.parametrize("bad", [{"missing": "x"}, {"large": "x"}, {"max_rows": 0}])
+@pytest.mark.parametrize("bad", [{"missing": "x"}, {"large": "x"}, {"max_rows": 3}, {"max_rows": 9.5}, {"seed": -1}])
 def test_settings_are_checked(bad):
     with pytest.raises(ConfigError):
-        PreprocessingConfig(**bad)
-
-
-# ── domain ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_description_ignores_units_and_column_order(rng, x_md):
-    first, second = describe_table(x_md), describe_table(x_md[:, [2, 0, 3, 1]] * [1, 1e6, 3, 1e-6] + 5)
-    assert first.keys() == FEATURES.keys()
-    for name in FEATURES:
-        assert first[name] == pytest.approx(second[name], rel=1e-6), name
-
-
-def test_description_is_finite_for_odd_tables(rng):
-    for x_md in (np.eye(3)[:, :2], rng.integers(0, 2, (50, 3)), rng.standard_cauchy((50, 3)) * 1e100, np.ones((4, 2))):
-        assert np.isfinite(list(describe_table(np.asarray(x_md, float)).values())).all()
-
-
-def test_features_see_what_they_are_named_after(rng):
-    normal = describe_table(rng.normal(size=(1000, 6)))
-    assert describe_table(rng.standard_cauchy((1000, 6)))["tail_width"] > 3 * normal["tail_width"]
-    assert describe_table(rng.standard_cauchy((1000, 6)))["outlier_share"] > normal["outlier_share"]
-    assert describe_table(rng.exponential(size=(1000, 6)))["asymmetry"] > 3 * normal["asymmetry"]
-    assert describe_table(rng.integers(0, 5, (1000, 6)).astype(float))["discrete_share"] == 1
-    walk = describe_table(np.cumsum(rng.normal(size=(1000, 6)), axis=0))
-    assert walk["row_dependence"] > 30 > 4 > abs(normal["row_dependence"])
-    shared = describe_table(rng.normal(size=(1000, 6)) + 3 * rng.normal(size=(1000, 1)))
-    assert shared["mean_correlation"] > 0.8
-    assert shared["effective_rank"] < 0.4 < 0.9 < normal["effective_rank"]
-
-
-def test_description_is_quick(rng):
-    x_md = rng.normal(size=(1000, 100))
-    start = time.perf_counter()
-    describe_table(x_md)
-    assert time.perf_counter() - start < 0.5
-
-
-def test_domain_round_trip(rng):
-    training = [describe_table(rng.normal(size=(200, 5))) for _ in range(50)]
-    header = {"domain": summarise_domain(training)}
-    inside = [judge_domain(features, header) for features in training]
-    assert np.mean([not found for found in inside]) > 0.6
-    outside = judge_domain(describe_table(rng.standard_cauchy((200, 5))), header)
-    assert any("weight of the tails" in sentence for sentence in outside)
-    assert judge_domain(training[0], {}) == []
-
-
-def test_only_the_harder_side_is_an_alarm():
-    header = {"domain": {"outlier_share": [0.1, 0.2], "effective_rank": [0.3, 0.6], "n_samples": [50, 500]}}
-    easy = {"outlier_share": 0.0, "effective_rank": 0.9, "n_samples": 100.0}
-    hard = {"outlier_share": 0.3, "effective_rank": 0.1, "n_samples": 5000.0}
-    assert judge_domain(easy, header) == []
-    assert len(judge_domain(hard, header)) == 3
-
-
-@pytest.mark.parametrize("n_variables", [2, 5, 40])
-def test_independent_rows_look_alike_at_every_size(n_variables):
-    rng = np.random.default_rng(0)
-    found = [
-        describe_table(rng.normal(size=(rng.integers(30, 500), n_variables)))["row_dependence"] for _ in range(200)
-    ]
-    assert np.std(found) == pytest.approx(1, abs=0.25)
-    assert np.mean(found) == pytest.approx(0, abs=0.4)
+        PrepareConfig(**bad)

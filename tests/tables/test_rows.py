@@ -10,7 +10,8 @@ import torch
 import graphbam as gb
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import LoadedWeights
-from graphbam.tables.prepare import describe_table, prepare
+from graphbam.tables.domain import describe_table
+from graphbam.tables.prepare import prepare
 from graphbam.tables.read import read_table
 from graphbam.tables.rows import FEWEST, count_rows, find_order, measure_redundancy
 

@@ -45,10 +45,10 @@ def draw_problem(case: Case, trial: int) -> Problem:
     """
     import torch
 
-    from graphbam.tables.scaling import standardise_columns
+    from graphbam.tables.prepare import standardise
 
     x_md, adjacency = _simulate(case, trial) if case.folder is None else _read(case, case.folder)
-    scaled = standardise_columns(torch.from_numpy(x_md), robust=False, clip=float("inf"))
+    scaled = standardise(torch.from_numpy(x_md), robust=False, clip=float("inf"))
     return Problem(np.ascontiguousarray(scaled.numpy()), adjacency, case.is_dag)
 
 

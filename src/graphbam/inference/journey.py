@@ -31,7 +31,9 @@ from graphbam.inference.stability import measure_stability
 from graphbam.nn.cost import Progress, be_silent, estimate_seconds, spell_seconds
 from graphbam.result import Failure, Result
 from graphbam.tables.columns import Encode
-from graphbam.tables.prepare import Large, Missing, Prepared, PreprocessingConfig, judge_domain, prepare
+from graphbam.tables.config import Large, Missing, PrepareConfig
+from graphbam.tables.domain import judge_domain
+from graphbam.tables.prepare import Prepared, prepare
 from graphbam.tables.read import Matrix, find_tables, read_table
 
 SAMPLE_ROWS = 1000
@@ -47,7 +49,7 @@ class InferenceConfig:
 
     encode: Encode = False
     drop: str | Iterable[str] = ()
-    preprocessing: PreprocessingConfig = field(default_factory=PreprocessingConfig)
+    preprocessing: PrepareConfig = field(default_factory=PrepareConfig)
     knowledge: Knowledge = field(default_factory=Knowledge)
     stability: int = 0
 
@@ -132,7 +134,7 @@ def infer(
     config = InferenceConfig(
         encode=encode,
         drop=drop,
-        preprocessing=PreprocessingConfig(
+        preprocessing=PrepareConfig(
             missing=missing, max_rows=max_rows, large=large, seed=seed, independent_rows=independent_rows
         ),
         knowledge=gather_knowledge(knowledge, forbidden, required, tiers, prior_odds),
@@ -321,7 +323,7 @@ def _announce(ready: Prepared, config: InferenceConfig, loaded: Weights) -> str:
 
 def _read_settings(settings: Mapping[str, Any]) -> InferenceConfig:
     parts = {k: settings[k] for k in ("forbidden", "required", "tiers", "prior_odds") if k in settings}
-    before = {f.name: settings[f.name] for f in dataclasses.fields(PreprocessingConfig) if f.name in settings}
+    before = {f.name: settings[f.name] for f in dataclasses.fields(PrepareConfig) if f.name in settings}
     rest = {k: settings[k] for k in ("encode", "drop", "stability") if k in settings}
     known = {*parts, *before, *rest, "knowledge"}
     for name in settings:
@@ -329,7 +331,7 @@ def _read_settings(settings: Mapping[str, Any]) -> InferenceConfig:
             raise ConfigError(f"infer_many has no setting {name!r}; it takes those of infer.")
     return InferenceConfig(
         knowledge=gather_knowledge(settings.get("knowledge"), **parts),
-        preprocessing=PreprocessingConfig(**before),
+        preprocessing=PrepareConfig(**before),
         **rest,
     )
 

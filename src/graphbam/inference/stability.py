@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from graphbam.graphs.graph import SKELETON
@@ -30,7 +31,7 @@ def measure_stability(
     size = tables_at_once(x_md.size)
     for start in range(0, n_resamples, size):
         n_tables = min(size, n_resamples - start)
-        x_bmd = standardise(x_md[draw_resamples(rng, n_tables, len(x_md))])
+        x_bmd = standardise(torch.from_numpy(x_md[draw_resamples(rng, n_tables, len(x_md))])).float()
         p_bdd3 = run_network(loaded, x_bmd, [ready.worth(x_bmd.shape[1])] * n_tables)
         for p_dd3 in p_bdd3:
             found += inside.apply(names, p_dd3)[..., SKELETON] >= STABLE_FROM

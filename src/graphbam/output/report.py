@@ -258,7 +258,7 @@ def _pack(x_rd: Array) -> dict[str, Any]:
 
 
 def _model_domain(domain: Mapping[str, Any]) -> dict[str, Any]:
-    from graphbam.tables.prepare import FEATURES, judge_domain
+    from graphbam.tables.domain import FEATURES, judge_domain
 
     ranges, features = domain.get("ranges") or {}, domain.get("features") or {}
     gauges = [

@@ -24,7 +24,7 @@ from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.graphs import depth_levels, draw_degrees, sample_dags
 from graphbam.simulation.mechanisms import LINKS, MECHANISMS, rand, randn, soft_clip, unit
 from graphbam.simulation.noise import autocorrelate, sample_noise
-from graphbam.tables.scaling import CLIP, standardise_rows
+from graphbam.tables.prepare import CLIP, standardise
 
 _SPLIT_CELLS = {"cpu": 2**14, "cuda": 2**21}
 """A group of nodes is only divided by number of parents if the parts keep this many values: below, the
@@ -524,7 +524,7 @@ def _observe(rng: torch.Generator, plan: Plan, x_nm: Tensor) -> Tensor:
         rows = plan.index[name]
         if len(rows):
             x_nm[rows] = effect(rng, x_nm[rows])
-    return standardise_rows(x_nm, robust=plan.config.robust)
+    return standardise(x_nm, robust=plan.config.robust, axis=-1)
 
 
 def skew(rng: torch.Generator, x_nm: Tensor) -> Tensor:

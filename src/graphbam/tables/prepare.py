@@ -12,64 +12,44 @@ The rules, in the order they are applied:
 5. Rows are put into an order that depends on their content only, so that neither row order nor column order
    nor units can change what a seeded draw picks. More than `max_rows` rows: one seeded draw (``"subsample"``)
    or up to eight disjoint draws whose answers are averaged (``"average"``).
-6. Columns are standardised by `graphbam.tables.scaling.standardise_columns`, the same function that prepares the
-   simulated tables of training; it tames heavy tails with a robust scale.
+6. Columns are standardised by `standardise`, the function that also prepares the simulated tables of training; it
+   tames heavy tails with a robust scale.
 
 Duplicated and collinear columns, and those that look like row numbers, go through unchanged, with a warning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphbam.errors import ConfigError, TableError
+from graphbam.errors import TableError
+from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
+from graphbam.tables.domain import correlate, describe_table
 from graphbam.tables.read import Matrix, Table, spell_columns
 from graphbam.tables.rows import RowOrder, count_rows, read_order
-from graphbam.tables.scaling import standardise_columns
 
-Missing: TypeAlias = Literal["auto", "drop", "impute", "error"]
-Large: TypeAlias = Literal["subsample", "average"]
 Indices: TypeAlias = npt.NDArray[np.int64]
 
 MAX_MISSING_IN_COLUMN = 0.30
 MAX_ROWS_DROPPED = 0.05
 MAX_PASSES = 8
-FEW_ROWS = 10
+FEW_ROWS = 20
 MANY_VARIABLES = 200
 
+CLIP = 5.0
+"""Standardised values are cut at ± this many standard deviations."""
 
-@dataclass(frozen=True, kw_only=True)
-class PreprocessingConfig:
-    """How a table is made ready; the module docstring gives the rules."""
+WILD = 6.0
+"""Before that, values beyond median ± this many robust standard deviations are moved to that limit."""
 
-    missing: Missing = "auto"
-    """What to do about missing values."""
-    max_rows: int = 5000
-    """Largest number of rows in one pass."""
-    large: Large = "subsample"
-    """What to do with more rows than that."""
-    seed: int = 0
-    """Seed of the draw of rows, and of nothing else."""
-    independent_rows: bool = False
-    """Take rows for independent even where neighbours resemble each other, as in a table that was merely sorted."""
-
-    def __post_init__(self) -> None:
-        _check_choice("missing", self.missing, ("auto", "drop", "impute", "error"))
-        _check_choice("large", self.large, ("subsample", "average"))
-        if self.max_rows < 2:
-            raise ConfigError(f"max_rows={self.max_rows} leaves nothing to compare; pass at least 2.")
-
-
-def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise ConfigError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, allowed))}.")
+_NORMAL_RANGE = 3.2897  # from the 5th to the 95th percentile of a standard normal
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +78,7 @@ class Prepared:
 
     def standardised(self) -> Tensor:
         """One standardised table a pass, shape (passes, M, D), float32."""
-        return standardise(self.x_md[np.stack(self.passes)])
+        return standardise(torch.from_numpy(self.x_md[np.stack(self.passes)])).float()
 
     def worth(self, n_drawn: int) -> float:
         """How many independent rows so many rows of this table are worth."""
@@ -112,7 +92,7 @@ class Prepared:
         return values_dd
 
 
-def prepare(table: Table, config: PreprocessingConfig | None = None) -> Prepared:
+def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     """Make a table ready for the network.
 
     Examples
@@ -122,10 +102,11 @@ def prepare(table: Table, config: PreprocessingConfig | None = None) -> Prepared
     >>> tuple(ready.standardised().shape), ready.changes
     ((1, 4, 2), ("column 'c' is constant: kept without links, not shown to the network",))
     """
-    config = config or PreprocessingConfig()
+    config = config or PrepareConfig()
     names, x_md, changes = _complete(table, config.missing)
+    _check_length(table.source, x_md)
     varying = _find_varying(table, names, x_md, changes)
-    x_md = rescale(x_md[:, varying])
+    x_md = _avoid_overflow(x_md[:, varying])
     order = RowOrder(0.0, sorted_only=True) if config.independent_rows else _judge_order(x_md, changes)
     features = describe_table(np.random.default_rng(0).permutation(x_md) if order.sorted_only else x_md)
     kept = [names[k] for k in varying]
@@ -146,6 +127,14 @@ def prepare(table: Table, config: PreprocessingConfig | None = None) -> Prepared
         redundancy=order.redundancy,
         left_out=gone,
     )
+
+
+def _check_length(source: str, x_md: Matrix) -> None:
+    if len(x_md) < LEAST_ROWS:
+        raise TableError(
+            f"{source}: found {len(x_md)} sample(s) (shape={x_md.shape}) while a minimum of {LEAST_ROWS} is required: "
+            "no correlation of fewer has an error that can be estimated. Add rows; in practice, have fifty or more."
+        )
 
 
 def _find_varying(table: Table, names: Sequence[str], x_md: Matrix, changes: list[str]) -> Indices:
@@ -176,11 +165,6 @@ def _judge_order(x_md: Matrix, changes: list[str]) -> RowOrder:
             "(independent_rows=True if they are only sorted, by something that is not in the table)"
         )
     return order
-
-
-def standardise(x_bmd: Matrix) -> Tensor:
-    """The shared scaling, float64 inside, float32 out."""
-    return standardise_columns(torch.from_numpy(np.ascontiguousarray(x_bmd))).float()
 
 
 # ── missing and constant ──────────────────────────────────────────────────────────────────────────────────
@@ -242,9 +226,9 @@ def _close_gaps(x_md: Matrix, policy: Missing, source: str, changes: list[str]) 
     if not hit.any():
         return x_md
     if policy == "drop" or (policy == "auto" and hit.mean() <= MAX_ROWS_DROPPED):
-        if (~hit).sum() < 2:
+        if (~hit).sum() < LEAST_ROWS:
             raise TableError(
-                f"{source}: {(~hit).sum()} of {len(x_md)} rows are complete, and two are the least. "
+                f"{source}: {(~hit).sum()} of {len(x_md)} rows are complete, and {LEAST_ROWS} are the least. "
                 "Pass missing='impute', or drop the columns with most gaps."
             )
         changes.append(f"{_count(hit.sum(), 'row')} of {len(x_md)} with missing values left out")
@@ -268,15 +252,80 @@ def is_constant(x_md: Matrix) -> npt.NDArray[np.bool_]:
     return flags
 
 
-def rescale(x_md: Matrix) -> Matrix:
-    """Bring every column near zero and one without overflow, so that 1e308 and dates keep their digits.
+# ── scale ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    Values further out than a thousand times the inner 90 % are moved to that limit, far beyond where
-    `graphbam.tables.scaling` cuts anyway: one cell of 1e308 must not push the others below the smallest number.
+
+def standardise(x: Tensor, *, robust: bool = True, clip: float = CLIP, axis: int = -2) -> Tensor:
+    """Bring columns to mean 0 and variance 1: the one rule that training tables and users' tables share.
+
+    Values beyond median ± 6 robust standard deviations are first moved to that limit, so that a few wild values cannot
+    flatten the rest. The robust standard deviation is the distance from the 5th to the 95th percentile over that of a
+    normal variable: unlike the interquartile range it stays honest for peaked columns such as cubes. Ordinary columns
+    have no such values and get the plain z-score, as do columns whose inner 90 % are constant (rare events). Constant
+    columns become 0. Each column is treated on its own, and no step waits for the device.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., M, D)
+        Samples along `axis`.
+    robust : bool
+        Whether wild values are moved first.
+    clip : float
+        Largest absolute value of the result.
+    axis : int
+        Where the samples are: the second last axis, or the last one, -1, where it is fastest.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and type that came in.
 
     Examples
     --------
-    >>> rescale(np.array([[1e308, 1e9], [-1e308, 1e9 + 1], [0, 1e9 + 2]])).T.round(3).tolist()
+    >>> standardise(torch.tensor([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0]]))
+    tensor([[-1.2247,  0.0000],
+            [ 0.0000,  0.0000],
+            [ 1.2247,  0.0000]])
+    """
+    x_nm = x.movedim(axis, -1)
+    x_nm = _move_wild_values(x_nm) if robust else x_nm
+    centre_n1 = x_nm.mean(-1, keepdim=True)
+    x_nm = x_nm - centre_n1
+    size_n1 = x_nm.abs().amax(-1, keepdim=True)
+    is_constant_n1 = size_n1 <= 8 * torch.finfo(x_nm.dtype).eps * centre_n1.abs()  # all that rounding leaves
+    x_nm = x_nm / torch.where(is_constant_n1 | (size_n1 == 0), torch.inf, size_n1)  # so that no square overflows
+    x_nm = x_nm - x_nm.mean(-1, keepdim=True)
+    sd_n1 = x_nm.square().mean(-1, keepdim=True).sqrt()
+    return (x_nm / torch.where(sd_n1 > 0, sd_n1, 1.0)).clamp(-clip, clip).movedim(-1, axis)
+
+
+def _move_wild_values(x_nm: Tensor) -> Tensor:
+    """Values beyond median ± 6 robust standard deviations, to that limit."""
+    sorted_nm = x_nm.sort(-1).values
+    low_n1, middle_n1, high_n1 = (_quantile(sorted_nm, q) for q in (0.05, 0.5, 0.95))
+    reach_n1 = WILD * (high_n1 - low_n1) / _NORMAL_RANGE
+    reach_n1 = torch.where(reach_n1 > 0, reach_n1, torch.inf)
+    return torch.minimum(torch.maximum(x_nm, middle_n1 - reach_n1), middle_n1 + reach_n1)
+
+
+def _quantile(sorted_nm: Tensor, q: float) -> Tensor:
+    """Quantile with linear interpolation, from values sorted along the last axis."""
+    place = q * (sorted_nm.shape[-1] - 1)
+    below = int(place)
+    above = min(below + 1, sorted_nm.shape[-1] - 1)
+    low_n1, high_n1 = sorted_nm[..., below, None], sorted_nm[..., above, None]
+    return low_n1 + (place - below) * (high_n1 - low_n1)
+
+
+def _avoid_overflow(x_md: Matrix) -> Matrix:
+    """Bring every column near zero and one without overflow, so that 1e308 and dates keep their digits.
+
+    Values further out than a thousand times the inner 90 % are moved to that limit, far beyond where
+    `standardise` cuts anyway: one cell of 1e308 must not push the others below the smallest number.
+
+    Examples
+    --------
+    >>> _avoid_overflow(np.array([[1e308, 1e9], [-1e308, 1e9 + 1], [0, 1e9 + 2]])).T.round(3).tolist()
     [[0.556, -0.556, 0.0], [-0.556, 0.0, 0.556]]
     """
     x_md = x_md / np.abs(x_md).max(axis=0)
@@ -294,10 +343,10 @@ def rescale(x_md: Matrix) -> Matrix:
 def _warn_about(names: Sequence[str], x_md: Matrix) -> list[str]:
     n_rows, n_columns = x_md.shape
     warnings = []
-    if n_rows <= FEW_ROWS:
+    if n_rows < FEW_ROWS:
         warnings.append(
-            f"only {n_rows} rows: almost nothing can be learned from so few, so probabilities stay close to "
-            "what is common in training, and a missing link means little"
+            f"only {n_rows} rows: almost nothing can be learned from so few, and even columns of pure noise get links "
+            f"here; do not rely on any of them below {FEW_ROWS} rows, where training began"
         )
     if n_columns > MANY_VARIABLES:
         warnings.append(
@@ -331,7 +380,7 @@ def describe_redundancy(names: Sequence[str], x_md: Matrix) -> list[str]:
     n_rows, n_columns = x_md.shape
     if n_columns > 1000 or n_rows < 4:
         return []
-    groups, firsts = _find_copies(_correlate(x_md))
+    groups, firsts = _find_copies(correlate(x_md))
     warnings = []
     if groups:
         shown = ", ".join(" = ".join(repr(names[k]) for k in group[:4]) for group in groups[:8])
@@ -341,21 +390,13 @@ def describe_redundancy(names: Sequence[str], x_md: Matrix) -> list[str]:
         )
     if not 2 < len(firsts) < n_rows - 1:
         return warnings
-    bound = _find_bound(_correlate(x_md[:, firsts]))
+    bound = _find_bound(correlate(x_md[:, firsts]))
     if len(bound):
         warnings.append(
             f"{spell_columns([names[firsts[k]] for k in bound])} are bound by an exact linear relation (as "
             "parts and their sum are); links among them are not to be trusted"
         )
     return warnings
-
-
-def _correlate(x_md: Matrix) -> Matrix:
-    z_md = x_md - x_md.mean(axis=0)
-    norm = np.linalg.norm(z_md, axis=0)
-    z_md /= np.where(norm > 0, norm, 1)
-    product: Matrix = z_md.T @ z_md
-    return product
 
 
 def _find_copies(r_dd: Matrix) -> tuple[list[list[int]], Indices]:
@@ -416,12 +457,12 @@ def _hash(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def draw_passes(n_rows: int, config: PreprocessingConfig, changes: list[str]) -> tuple[Indices, ...]:
+def draw_passes(n_rows: int, config: PrepareConfig, changes: list[str]) -> tuple[Indices, ...]:
     """Choose the rows of every forward pass; says so in `changes` when not all rows are in one.
 
     Examples
     --------
-    >>> [len(rows) for rows in draw_passes(10, PreprocessingConfig(max_rows=4, large="average"), [])]
+    >>> [len(rows) for rows in draw_passes(10, PrepareConfig(max_rows=4, large="average"), [])]
     [3, 3, 3]
     """
     if n_rows <= config.max_rows:
@@ -434,153 +475,6 @@ def draw_passes(n_rows: int, config: PreprocessingConfig, changes: list[str]) ->
     size = min(config.max_rows, n_rows // n_passes)
     changes.append(f"answers of {n_passes} disjoint draws of {size} out of {n_rows} rows averaged (seed {config.seed})")
     return tuple(np.sort(shuffled[k * size : (k + 1) * size]) for k in range(n_passes))
-
-
-# ── how unlike training ───────────────────────────────────────────────────────────────────────────────────
-
-FEATURES = {
-    "n_samples": "number of rows",
-    "n_variables": "number of variables",
-    "tail_width": "weight of the tails (99 % range over 50 % range)",
-    "outlier_share": "share of values more than ten robust deviations out",
-    "asymmetry": "asymmetry of the columns",
-    "discrete_share": "share of columns with few distinct values",
-    "mean_correlation": "mean absolute correlation",
-    "strongest_correlation": "strongest correlation of a variable, averaged",
-    "effective_rank": "effective rank relative to full",
-    "row_dependence": "likeness of consecutive rows (near 0 for independent ones)",
-}
-"""What `describe_table` measures, in words."""
-
-_HARMLESS_BELOW = {
-    "tail_width", "outlier_share", "asymmetry", "discrete_share", "mean_correlation", "strongest_correlation",
-    "row_dependence",
-}  # fmt: skip
-_HARMLESS_ABOVE = {"effective_rank"}
-
-
-def describe_table(x_md: Matrix) -> dict[str, float]:
-    """Measure what a table looks like, whatever its units and the order of its columns.
-
-    Parameters
-    ----------
-    x_md : ndarray, shape (M, D)
-        Finite numbers, before standardising, rows in their original order, M ≥ 2 and D ≥ 2.
-
-    Returns
-    -------
-    dict
-        One number for every key of `FEATURES`.
-
-    Examples
-    --------
-    >>> x = np.random.default_rng(0).normal(size=(500, 8))
-    >>> about = describe_table(x)
-    >>> about["n_samples"], round(about["effective_rank"], 1), about["discrete_share"]
-    (500.0, 1.0, 0.0)
-    """
-    n_rows, n_columns = x_md.shape
-    sorted_md = np.sort(np.asarray(x_md, dtype=np.float64), axis=0)
-    middle, half, wide, lean = _shape_of(sorted_md)
-    z_md = np.clip((x_md - middle) / half, -10, 10)
-    distinct = 1 + (np.diff(sorted_md, axis=0) > 0).sum(axis=0)
-    r_dd = np.abs(_correlate(np.clip(z_md, -5, 5)))
-    np.fill_diagonal(r_dd, 0.0)
-    rank = n_columns**2 / (n_columns + (r_dd**2).sum())
-    return {
-        "n_samples": float(n_rows),
-        "n_variables": float(n_columns),
-        "tail_width": float(np.mean(wide)),
-        "outlier_share": float(np.mean(np.abs(z_md) >= 10)),
-        "asymmetry": float(np.mean(np.abs(lean))),
-        "discrete_share": float(np.mean(distinct <= min(20, n_rows / 2))),
-        "mean_correlation": float(r_dd.sum() / (n_columns * (n_columns - 1))),
-        "strongest_correlation": float(r_dd.max(axis=0).mean()),
-        "effective_rank": float(rank / min(n_columns, n_rows - 1)),
-        "row_dependence": _row_dependence(z_md),
-    }
-
-
-def _shape_of(sorted_md: Matrix) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """Median, robust deviation, width of the tails and lean of columns that are already sorted."""
-    n_rows = len(sorted_md)
-
-    def quantile(q: float) -> Matrix:
-        row: Matrix = sorted_md[round(q * (n_rows - 1))]
-        return row
-
-    middle = quantile(0.5)
-    box = quantile(0.75) - quantile(0.25)
-    box = np.maximum(box, 1e-4 * (sorted_md[-1] - sorted_md[0]))  # more than half of the values may be equal
-    box = np.where(box > 0, box, 1.0)
-    wide = (quantile(0.99) - quantile(0.01)) / box
-    lean = (quantile(0.9) + quantile(0.1) - 2 * middle) / np.maximum(quantile(0.9) - quantile(0.1), box)
-    return middle, box / 1.349, np.minimum(wide, 1e3), lean
-
-
-def _row_dependence(z_md: Matrix) -> float:
-    """Mean |correlation of neighbouring rows| above what independent rows give, in about standard deviations."""
-    z_md = z_md[:5000] - z_md[:5000].mean(axis=0)
-    power = (z_md**2).sum(axis=0)
-    lag = np.abs((z_md[1:] * z_md[:-1]).sum(axis=0)) / np.where(power > 0, power, 1.0)
-    excess = lag.mean() * np.sqrt(len(z_md) * np.pi / 2) - 1
-    return float(excess * np.sqrt(z_md.shape[1] / (np.pi / 2 - 1)))
-
-
-def summarise_domain(tables: Iterable[Mapping[str, float]], coverage: float = 0.998) -> dict[str, list[float]]:
-    """Turn the features of many training tables into the ranges that weights carry under ``"domain"``.
-
-    Parameters
-    ----------
-    tables : iterable of dict
-        What `describe_table` returned for each.
-    coverage : float
-        Share of the tables inside the range of each feature; high, because every feature may raise an alarm.
-
-    Examples
-    --------
-    >>> summarise_domain([{"n_samples": float(k)} for k in range(101)], coverage=0.98)
-    {'n_samples': [1.0, 99.0]}
-    """
-    rows = list(tables)
-    tail = (1 - coverage) / 2
-    return {
-        name: [round(float(q), 6) for q in np.quantile([row[name] for row in rows], [tail, 1 - tail])]
-        for name in rows[0]
-    }
-
-
-def judge_domain(features: Mapping[str, float], header: Mapping[str, Any]) -> list[str]:
-    """Say where a table lies outside what the weights were trained on.
-
-    Parameters
-    ----------
-    features : dict
-        From `describe_table`.
-    header : dict
-        The header of the weights; without ``header["domain"]`` no verdict is given.
-
-    Returns
-    -------
-    list of str
-        One sentence for each feature outside its range, on a side that makes the task harder.
-
-    Examples
-    --------
-    >>> judge_domain({"n_samples": 7.0}, {"domain": {"n_samples": [50.0, 1000.0]}})
-    ['unlike training: number of rows is 7, where training tables lie between 50 and 1000']
-    """
-    ranges = header.get("domain") or {}
-    return [
-        f"unlike training: {FEATURES.get(name, name)} is {features[name]:.3g}, where training tables lie "
-        f"between {low:.4g} and {high:.4g}"
-        for name, (low, high) in ranges.items()
-        if name in features and _is_outside(name, features[name], low, high)
-    ]
-
-
-def _is_outside(name: str, value: float, low: float, high: float) -> bool:
-    return (value < low and name not in _HARMLESS_BELOW) or (value > high and name not in _HARMLESS_ABOVE)
 
 
 def _count(n: int, noun: str) -> str:

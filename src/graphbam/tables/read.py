@@ -108,7 +108,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
         for unknown in set(encode) - set(frame.columns):
             raise TableError(f"encode names the column {unknown!r}, {_not_among(unknown, list(frame.columns))}")
     names, x_md = _code_columns(frame, encode, source, changes)
-    _check_shape(names, x_md, source)
+    _check_width(names, x_md, source)
     return Table(names, x_md, source, tuple(changes))
 
 
@@ -405,17 +405,12 @@ def _refuse_columns(unreadable: Mapping[str, str], source: str, encode: Encode) 
     raise TableError(f"in {source}, {'; '.join(shown[:3])}{more}. {hint[0].upper()}{hint[1:]}")
 
 
-def _check_shape(names: Sequence[str], x_md: Matrix, source: str) -> None:
-    n_rows, n_columns = x_md.shape
+def _check_width(names: Sequence[str], x_md: Matrix, source: str) -> None:
+    n_columns = len(names)
     if n_columns < 2:
         only = f", {names[0]!r}" if names else ""
         raise TableError(
             f"{source}: {n_columns} feature(s) (shape={x_md.shape}) while a minimum of 2 is required; found "
             f"{'one column' if names else 'no column'}{only}. A graph needs at least two columns of numbers; "
             "check the delimiter."
-        )
-    if n_rows < 2:
-        raise TableError(
-            f"{source}: found {n_rows} sample(s) (shape={x_md.shape}) while a minimum of 2 is required, "
-            "and in practice fifty or more. Add rows."
         )

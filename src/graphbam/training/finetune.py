@@ -15,8 +15,8 @@ from graphbam.graphs.graph import Graph, edge_classes
 from graphbam.nn.device import choose_device
 from graphbam.nn.weights import LoadedWeights, load_weights
 from graphbam.tables.labelled import find_labelled, read_labelled
+from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows, count_rows_each
-from graphbam.tables.scaling import standardise_columns
 from graphbam.training.batch import Batch
 from graphbam.training.checkpoint import average_into
 from graphbam.training.config import TrainConfig
@@ -113,7 +113,7 @@ def as_batch(table: Any, graph: Any, index: int = 0) -> Batch:
         raise TableError(f"pair {index}: a table of shape {x_md.shape} does not fit a graph of shape {adjacency.shape}")
     if not np.isfinite(x_md).all():
         raise TableError(f"pair {index}: the table holds missing or infinite values; fill or drop them first")
-    x_bmd = standardise_columns(torch.tensor(x_md)[None]).float()
+    x_bmd = standardise(torch.tensor(x_md)[None]).float()
     return Batch(x_bmd, torch.tensor(edge_classes(adjacency)).long()[None], torch.tensor(count_rows_each(x_md[None])))
 
 

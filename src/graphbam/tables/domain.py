@@ -1,0 +1,163 @@
+"""Is a table unlike those of training? Ten numbers that describe it, and the ranges that weights carry for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from graphbam.tables.read import Matrix
+
+FEATURES = {
+    "n_samples": "number of rows",
+    "n_variables": "number of variables",
+    "tail_width": "weight of the tails (99 % range over 50 % range)",
+    "outlier_share": "share of values more than ten robust deviations out",
+    "asymmetry": "asymmetry of the columns",
+    "discrete_share": "share of columns with few distinct values",
+    "mean_correlation": "mean absolute correlation",
+    "strongest_correlation": "strongest correlation of a variable, averaged",
+    "effective_rank": "effective rank relative to full",
+    "row_dependence": "likeness of consecutive rows (near 0 for independent ones)",
+}
+"""What `describe_table` measures, in words."""
+
+_HARMLESS_BELOW = {
+    "tail_width", "outlier_share", "asymmetry", "discrete_share", "mean_correlation", "strongest_correlation",
+    "row_dependence",
+}  # fmt: skip
+_HARMLESS_ABOVE = {"effective_rank"}
+
+
+def describe_table(x_md: Matrix) -> dict[str, float]:
+    """Measure what a table looks like, whatever its units and the order of its columns.
+
+    Parameters
+    ----------
+    x_md : ndarray, shape (M, D)
+        Finite numbers, before standardising, rows in their original order, M ≥ 2 and D ≥ 2.
+
+    Returns
+    -------
+    dict
+        One number for every key of `FEATURES`.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(500, 8))
+    >>> about = describe_table(x)
+    >>> about["n_samples"], round(about["effective_rank"], 1), about["discrete_share"]
+    (500.0, 1.0, 0.0)
+    """
+    n_rows, n_columns = x_md.shape
+    sorted_md = np.sort(np.asarray(x_md, dtype=np.float64), axis=0)
+    middle, half, wide, lean = _shape_of(sorted_md)
+    z_md = np.clip((x_md - middle) / half, -10, 10)
+    distinct = 1 + (np.diff(sorted_md, axis=0) > 0).sum(axis=0)
+    r_dd = np.abs(correlate(np.clip(z_md, -5, 5)))
+    np.fill_diagonal(r_dd, 0.0)
+    rank = n_columns**2 / (n_columns + (r_dd**2).sum())
+    return {
+        "n_samples": float(n_rows),
+        "n_variables": float(n_columns),
+        "tail_width": float(np.mean(wide)),
+        "outlier_share": float(np.mean(np.abs(z_md) >= 10)),
+        "asymmetry": float(np.mean(np.abs(lean))),
+        "discrete_share": float(np.mean(distinct <= min(20, n_rows / 2))),
+        "mean_correlation": float(r_dd.sum() / (n_columns * (n_columns - 1))),
+        "strongest_correlation": float(r_dd.max(axis=0).mean()),
+        "effective_rank": float(rank / min(n_columns, n_rows - 1)),
+        "row_dependence": _row_dependence(z_md),
+    }
+
+
+def _shape_of(sorted_md: Matrix) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    """Median, robust deviation, width of the tails and lean of columns that are already sorted."""
+    n_rows = len(sorted_md)
+
+    def quantile(q: float) -> Matrix:
+        row: Matrix = sorted_md[round(q * (n_rows - 1))]
+        return row
+
+    middle = quantile(0.5)
+    box = quantile(0.75) - quantile(0.25)
+    box = np.maximum(box, 1e-4 * (sorted_md[-1] - sorted_md[0]))  # more than half of the values may be equal
+    box = np.where(box > 0, box, 1.0)
+    wide = (quantile(0.99) - quantile(0.01)) / box
+    lean = (quantile(0.9) + quantile(0.1) - 2 * middle) / np.maximum(quantile(0.9) - quantile(0.1), box)
+    return middle, box / 1.349, np.minimum(wide, 1e3), lean
+
+
+def _row_dependence(z_md: Matrix) -> float:
+    """Mean |correlation of neighbouring rows| above what independent rows give, in about standard deviations."""
+    z_md = z_md[:5000] - z_md[:5000].mean(axis=0)
+    power = (z_md**2).sum(axis=0)
+    lag = np.abs((z_md[1:] * z_md[:-1]).sum(axis=0)) / np.where(power > 0, power, 1.0)
+    excess = lag.mean() * np.sqrt(len(z_md) * np.pi / 2) - 1
+    return float(excess * np.sqrt(z_md.shape[1] / (np.pi / 2 - 1)))
+
+
+def summarise_domain(tables: Iterable[Mapping[str, float]], coverage: float = 0.998) -> dict[str, list[float]]:
+    """Turn the features of many training tables into the ranges that weights carry under ``"domain"``.
+
+    Parameters
+    ----------
+    tables : iterable of dict
+        What `describe_table` returned for each.
+    coverage : float
+        Share of the tables inside the range of each feature; high, because every feature may raise an alarm.
+
+    Examples
+    --------
+    >>> summarise_domain([{"n_samples": float(k)} for k in range(101)], coverage=0.98)
+    {'n_samples': [1.0, 99.0]}
+    """
+    rows = list(tables)
+    tail = (1 - coverage) / 2
+    return {
+        name: [round(float(q), 6) for q in np.quantile([row[name] for row in rows], [tail, 1 - tail])]
+        for name in rows[0]
+    }
+
+
+def judge_domain(features: Mapping[str, float], header: Mapping[str, Any]) -> list[str]:
+    """Say where a table lies outside what the weights were trained on.
+
+    Parameters
+    ----------
+    features : dict
+        From `describe_table`.
+    header : dict
+        The header of the weights; without ``header["domain"]`` no verdict is given.
+
+    Returns
+    -------
+    list of str
+        One sentence for each feature outside its range, on a side that makes the task harder.
+
+    Examples
+    --------
+    >>> judge_domain({"n_samples": 7.0}, {"domain": {"n_samples": [50.0, 1000.0]}})
+    ['unlike training: number of rows is 7, where training tables lie between 50 and 1000']
+    """
+    ranges = header.get("domain") or {}
+    return [
+        f"unlike training: {FEATURES.get(name, name)} is {features[name]:.3g}, where training tables lie "
+        f"between {low:.4g} and {high:.4g}"
+        for name, (low, high) in ranges.items()
+        if name in features and _is_outside(name, features[name], low, high)
+    ]
+
+
+def _is_outside(name: str, value: float, low: float, high: float) -> bool:
+    return (value < low and name not in _HARMLESS_BELOW) or (value > high and name not in _HARMLESS_ABOVE)
+
+
+def correlate(x_md: Matrix) -> Matrix:
+    """Correlations of all pairs of columns, shape (D, D); 0 for constant ones."""
+    z_md = x_md - x_md.mean(axis=0)
+    norm = np.linalg.norm(z_md, axis=0)
+    z_md /= np.where(norm > 0, norm, 1)
+    product: Matrix = z_md.T @ z_md
+    return product
