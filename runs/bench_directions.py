@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 import graphbam as gb
-from graphbam.benchmarks.cases import resolve_cases
-from graphbam.benchmarks.tables import draw_problem
+from graphbam.benchmarks.cases import draw_problem, resolve_cases
 from graphbam.nn.weights import load_colliders, load_weights
 
 CASES = [f"{mechanism}-d100-m500" for mechanism in ("linear", "chebyshev", "cosine", "postnonlinear", "mlp")]

@@ -24,9 +24,8 @@ import torch
 
 from graphbam.benchmarks.baselines import load_baseline
 from graphbam.benchmarks.baselines.bam import answer_from
-from graphbam.benchmarks.cases import resolve_cases
+from graphbam.benchmarks.cases import Problem, draw_problem, resolve_cases
 from graphbam.benchmarks.scores import score_answer
-from graphbam.benchmarks.tables import Problem, draw_problem
 from graphbam.graphs.graph import edge_classes
 from graphbam.graphs.metrics import expected_calibration_error
 from graphbam.inference.answers import ask_colliders, list_questions

@@ -7,7 +7,7 @@ import pytest
 
 from graphbam import cli
 from graphbam.benchmarks.cases import SUITES
-from graphbam.benchmarks.run import Progress
+from graphbam.benchmarks.run import Standing
 from graphbam.cli import _benchmark
 
 
@@ -95,4 +95,4 @@ def test_a_method_in_the_current_folder_is_found(run, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("seconds", "words"), [(3.2, "3 s"), (100.0, "2 min"), (7200.0, "2.0 h")])
 def test_remaining_time_is_told_in_fitting_units(seconds, words):
     row = {"method": "pc", "case": "sine-d5-m40", "status": "ok"}
-    assert _benchmark.describe(Progress(1, 9, row, seconds)) == f"about {words} left · pc · sine-d5-m40 · ok"
+    assert _benchmark.describe(Standing(1, 9, row, seconds)) == f"about {words} left · pc · sine-d5-m40 · ok"

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from graphbam.benchmarks.baselines._base import Answer
-from graphbam.benchmarks.grading import grade
+from graphbam.benchmarks.baselines._base import Answer, grade
+from graphbam.benchmarks.cases import Problem
 from graphbam.benchmarks.scores import CPDAG_COLUMNS, MORAL_COLUMNS, SKELETON_COLUMNS, score_answer
-from graphbam.benchmarks.tables import Problem
 from graphbam.errors import GraphError
 from graphbam.graphs.graph import skeleton
 

@@ -11,9 +11,19 @@ import psutil
 import pytest
 import toys
 
-from graphbam.benchmarks import process
-from graphbam.benchmarks.process import Limits, Worker, dismiss, hire
-from graphbam.benchmarks.worker import Reply, Request, answer, describe, import_clock, warm_up
+from graphbam.benchmarks import worker as workers
+from graphbam.benchmarks.worker import (
+    Limits,
+    Reply,
+    Request,
+    Worker,
+    answer,
+    describe,
+    dismiss,
+    hire,
+    import_clock,
+    warm_up,
+)  # fmt: skip
 
 PLENTY = Limits(60.0, 4096.0)
 
@@ -181,12 +191,12 @@ def test_a_method_that_cannot_be_loaded_says_so_in_its_rows(start):
 
 OWNER = """
 import sys, numpy as np
-from graphbam.benchmarks import process
+from graphbam.benchmarks import worker as workers
 from graphbam.benchmarks.worker import Request
-process.GRACE = 0.5
-worker = process.Worker(sys.argv[1])
+workers.GRACE = 0.5
+worker = workers.Worker(sys.argv[1])
 assert worker.is_ready(60)
-worker.fit(Request("", np.zeros((30, 10)), 0), process.Limits(float(sys.argv[2]), 4096.0))
+worker.fit(Request("", np.zeros((30, 10)), 0), workers.Limits(float(sys.argv[2]), 4096.0))
 """
 
 
@@ -210,7 +220,7 @@ def test_workers_die_with_their_owner_however_it_dies(tmp_path, toy, limit, n_pr
 
 
 def test_a_fit_that_the_system_ended_is_a_time_out(start, monkeypatch):
-    monkeypatch.setattr(process, "GRACE", -59.5)  # as if this process had been asleep
+    monkeypatch.setattr(workers, "GRACE", -59.5)  # as if this process had been asleep
     _, reply = start("Sleeper").fit(request(), PLENTY)
     assert (reply.status, reply.reason) == ("timeout", "the system ended the fit, long after its time")
 
@@ -238,11 +248,11 @@ def test_a_worker_stays_until_the_method_changes_or_it_dies():
 
 
 def test_a_method_too_slow_to_warm_up_starts_without(monkeypatch):
-    monkeypatch.setattr(process, "WARM_UP_SECONDS", 0.5)
-    monkeypatch.setattr(process, "_cold", set())
+    monkeypatch.setattr(workers, "WARM_UP_SECONDS", 0.5)
+    monkeypatch.setattr(workers, "_cold", set())
     try:
         worker = hire("a run", "toys:Sluggish", None)
-        assert process._cold == {"toys:Sluggish"}
+        assert workers._cold == {"toys:Sluggish"}
         assert isinstance(worker.fit(request(), PLENTY)[1], Reply)
     finally:
         dismiss("a run")

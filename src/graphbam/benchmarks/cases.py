@@ -1,4 +1,4 @@
-"""Which tables there are to judge on, by name.
+"""Which tables there are to judge on, by name, and the tables themselves: the same numbers for every method.
 
 A simulated case is called ``MECHANISM-dVARIABLES-mSAMPLES``, such as ``cosine-d50-m200``; the name decides its tables,
 whatever suite, machine or method asks for them. A suite is a named list of such cases. Tables on disk come by the path
@@ -11,15 +11,19 @@ import csv
 import dataclasses
 import difflib
 import fnmatch
+import hashlib
 import re
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphbam.errors import ConfigError, TableError
 
-__all__ = ["SUITES", "Case", "resolve_cases"]
+__all__ = ["SUITES", "Case", "Problem", "derive_seed", "draw_problem", "resolve_cases"]
 
 PAPER_FAMILIES = ("chebyshev", "linear", "sine", "cosine", "square", "cubic", "multiplicative", "mlp")
 """Mechanisms the paper tests on."""
@@ -60,7 +64,7 @@ class Case:
         return wanted if self.source == "simulated" else 1
 
 
-# ── suites ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── suites ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def name_case(mechanism: str, n_variables: int, n_samples: int) -> str:
@@ -107,7 +111,7 @@ SUITES: dict[str, tuple[str, ...]] = {
 """Names of simulated cases by suite."""
 
 
-# ── words to cases ────────────────────────────────────────────────────────────────────────────────────────
+# ── words to cases ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def resolve_cases(words: Iterable[str]) -> list[Case]:
@@ -166,7 +170,7 @@ def _resolve(word: str) -> list[Case]:
 
 
 def _simulated(name: str) -> Case:
-    from graphbam.simulation.mechanisms import MECHANISMS
+    from graphbam.simulation import MECHANISMS
 
     match = _SIMULATED.fullmatch(name)
     assert match is not None
@@ -180,7 +184,7 @@ def _simulated(name: str) -> Case:
     return Case(name_case(mechanism, d, m), "simulated", mechanism, d, m, mechanism)
 
 
-# ── tables on disk ────────────────────────────────────────────────────────────────────────────────────────
+# ── tables on disk ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _on_disk(folder: Path) -> list[Case]:
@@ -189,27 +193,27 @@ def _on_disk(folder: Path) -> list[Case]:
 
     places = find_labelled(folder.resolve())
     root = folder.resolve().parent if places == [folder.resolve()] else folder.resolve()
-    entries = _read_manifest(root)
-    if entries is None:
+    listings = _read_manifest(root)
+    if listings is None:
         return [_read_case(place, root) for place in places]
-    listed = [place for place in places if place.parent == root and place.name in entries]
+    listed = [place for place in places if place.parent == root and place.name in listings]
     if not listed:
         raise TableError(f"{root / MANIFEST} names none of the tables in {folder}; list them, or move it away")
-    cases = [_read_case(place, root, entries[place.name]) for place in listed]
+    cases = [_read_case(place, root, listings[place.name]) for place in listed]
     if wide := [case.name for case in cases if case.n_variables > MAX_VARIABLES]:
         warnings.warn(f"left out, with more than {MAX_VARIABLES} variables: {', '.join(wide)}", stacklevel=2)
     return [case for case in cases if case.n_variables <= MAX_VARIABLES]
 
 
-class Entry(NamedTuple):
-    """What the manifest says of a table."""
+class Listing(NamedTuple):
+    """A line of the manifest: what it says of a table."""
 
     family: str
     is_acyclic: bool
 
 
-def _read_manifest(root: Path) -> dict[str, Entry] | None:
-    """Entries by name of the table; None if the folder has no manifest."""
+def _read_manifest(root: Path) -> dict[str, Listing] | None:
+    """Lines by name of the table; None if the folder has no manifest."""
     path = root / MANIFEST
     if not path.is_file():
         return None
@@ -217,16 +221,14 @@ def _read_manifest(root: Path) -> dict[str, Entry] | None:
         lines = list(csv.DictReader(file))
     if missing := {"name", "family", "acyclic"} - set(lines[0] if lines else ()):
         raise TableError(f"{path} lacks the column {sorted(missing)[0]!r}; it needs name, family and acyclic")
-    entries = {line["name"]: Entry(line["family"], line["acyclic"] == "yes") for line in lines}
-    if len(entries) < len(lines):
-        raise TableError(f"{path} has {len(lines)} lines for {len(entries)} names; drop those that are there twice")
-    return entries
+    listings = {line["name"]: Listing(line["family"], line["acyclic"] == "yes") for line in lines}
+    if len(listings) < len(lines):
+        raise TableError(f"{path} has {len(lines)} lines for {len(listings)} names; drop those that are there twice")
+    return listings
 
 
-def _read_case(place: Path, root: Path, entry: Entry | None = None) -> Case:
-    """A table as a case; `entry` is its line in the manifest, if there is one."""
-    import numpy as np
-
+def _read_case(place: Path, root: Path, listing: Listing | None = None) -> Case:
+    """A table as a case; `listing` is its line in the manifest, if there is one."""
     from graphbam.graphs.graph import is_dag
     from graphbam.tables.labelled import read_labelled
 
@@ -235,9 +237,81 @@ def _read_case(place: Path, root: Path, entry: Entry | None = None) -> Case:
     if n_rows < 2 or d < 2 or not np.isfinite(table.x_md).all():
         raise TableError(f"{place}: a table to judge on needs two rows, two columns and no missing or infinite value")
     name = str(Path(root.name) / place.relative_to(root))
-    if entry is None:
+    if listing is None:
         return Case(name, "folder", root.name, d, n_rows, folder=str(place), is_dag=is_dag(table.adjacency))
-    if entry.is_acyclic and not is_dag(table.adjacency):
+    if listing.is_acyclic and not is_dag(table.adjacency):
         raise TableError(f"{root / MANIFEST} calls {place.name!r} acyclic, but its graph.csv has a cycle")
     rows = min(n_rows, MAX_ROWS)
-    return Case(name, "tables", entry.family, d, rows, folder=str(place), is_dag=entry.is_acyclic)
+    return Case(name, "tables", listing.family, d, rows, folder=str(place), is_dag=listing.is_acyclic)
+
+
+# ── tables of a case ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Problem:
+    """A table as methods get it, and the truth, which they do not get."""
+
+    x_md: NDArray[np.float64]
+    """Columns with mean 0 and standard deviation 1; constant ones are 0."""
+    adjacency: NDArray[np.int8]
+    is_dag: bool
+    """Whether the truth is a DAG; of others only the skeleton is judged."""
+
+    def fingerprint(self) -> str:
+        """First 16 hexadecimal digits of the SHA-256 of table and truth: equal for the same problem only."""
+        digest = hashlib.sha256(f"{self.x_md.shape} {self.is_dag} ".encode())
+        digest.update(np.ascontiguousarray(self.x_md).tobytes())
+        digest.update(np.ascontiguousarray(self.adjacency).tobytes())
+        return digest.hexdigest()[:16]
+
+
+def draw_problem(case: Case, trial: int) -> Problem:
+    """Simulate or read one table of a case.
+
+    Examples
+    --------
+    >>> (case,) = resolve_cases(["sine-d5-m40"])
+    >>> first, again, other = (draw_problem(case, trial) for trial in (0, 0, 1))
+    >>> first.fingerprint() == again.fingerprint() != other.fingerprint()
+    True
+    """
+    import torch
+
+    from graphbam.tables.prepare import standardise
+
+    x_md, adjacency = _simulate(case, trial) if case.folder is None else _read(case, case.folder)
+    scaled = standardise(torch.from_numpy(x_md), robust=False, clip=float("inf"))
+    return Problem(np.ascontiguousarray(scaled.numpy()), adjacency, case.is_dag)
+
+
+def derive_seed(*parts: object, bits: int = 32) -> int:
+    """A seed from words and numbers, the same on every machine.
+
+    Examples
+    --------
+    >>> derive_seed("table", "cosine-d50-m200", 0) == derive_seed("table", "cosine-d50-m200", 0)
+    True
+    >>> derive_seed("table", "cosine-d50-m200", 0) == derive_seed("table", "cosine-d50-m200", 1)
+    False
+    """
+    digest = hashlib.sha256(repr(parts).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> (64 - bits)
+
+
+def _simulate(case: Case, trial: int) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    import torch
+
+    from graphbam.simulation import SimulationConfig, sample_tables
+
+    rng = torch.Generator().manual_seed(derive_seed("table", case.name, trial, bits=63))
+    config = SimulationConfig.paper().narrow(mechanism=case.mechanism)
+    tables = sample_tables(rng, config, n_tables=1, n_variables=case.n_variables, n_samples=case.n_samples)
+    return tables.x_bmd[0].double().numpy(), tables.dag_bdd[0].numpy()
+
+
+def _read(case: Case, folder: str) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    from graphbam.tables.labelled import read_labelled
+
+    table = read_labelled(Path(folder), MAX_ROWS if case.source == "tables" else None)
+    return table.x_md, table.adjacency

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbam.benchmarks.baselines._base import Answer, Kind, Matrix
-from graphbam.benchmarks.tables import Problem
+from graphbam.benchmarks.cases import Problem
 from graphbam.errors import GraphError
 from graphbam.graphs.equivalence import dag_to_cpdag
 from graphbam.graphs.graph import directed_part, is_dag, moral_graph, skeleton

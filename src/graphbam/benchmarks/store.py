@@ -1,8 +1,8 @@
-"""The folder of a run: one line a finished fit, safe against every kind of death, and the tidy table made from it.
+"""The folder of a run: one line per finished fit, safe against every kind of death, and the tidy table made from it.
 
 =================  =======================================================================================
 settings.json      what was asked for, and the rules that every row of the folder obeys
-journal.jsonl      one line a finished fit, on disk before the next one counts as begun; the last of a key counts
+journal.jsonl      one line per finished fit, on disk before the next one counts as begun; the last of a key counts
 results.parquet    the same as one tidy table, also as results.csv
 messages.log       what the methods printed
 =================  =======================================================================================
@@ -44,7 +44,7 @@ COLUMNS = {
 SETTINGS, JOURNAL, RESULTS, MESSAGES = "settings.json", "journal.jsonl", "results", "messages.log"
 
 
-# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── settings ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -94,9 +94,9 @@ def settle(folder: Path, asked: Mapping[str, Any]) -> Settings:
     settings = Settings(**(stored | given))
     changed = [name for name in RULES if name in stored and stored[name] != getattr(settings, name)]
     if changed:
-        told = "; ".join(f"{name}={stored[name]}, now {getattr(settings, name)}" for name in changed)
+        found = "; ".join(f"{name}={stored[name]}, now {getattr(settings, name)}" for name in changed)
         raise ConfigError(
-            f"{folder} holds rows made under other rules ({told}); keep to them, or choose another folder"
+            f"{folder} holds rows made under other rules ({found}); keep to them, or choose another folder"
         )
     return settings
 
@@ -119,7 +119,7 @@ def write_settings(folder: Path, settings: Settings) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-# ── journal ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── journal ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Journal:
@@ -186,7 +186,7 @@ def _read_lines(file: BinaryIO) -> list[Row]:
     return rows
 
 
-# ── results ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── results ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def tidy(rows: Iterable[Row]) -> pd.DataFrame:

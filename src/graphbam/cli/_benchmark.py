@@ -14,7 +14,7 @@ import typer
 if TYPE_CHECKING:
     import pandas as pd
 
-    from graphbam.benchmarks.run import Progress
+    from graphbam.benchmarks.run import Standing
 
 SECONDS_BETWEEN_LINES = 30.0
 """Without a terminal, progress is one line every so often."""
@@ -31,8 +31,8 @@ def benchmark(
         Words, typer.Option(help="Suites, names like cosine-d50-m200, patterns or folders; with commas, repeatable.")
     ] = None,
     trials: Annotated[int | None, typer.Option(help="Tables of each simulated case. Default: 5.")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds a fit may take. Default: 120.")] = None,
-    memory_limit: Annotated[float | None, typer.Option(help="MiB a fit may use. Default: 4096.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds one fit may take. Default: 120.")] = None,
+    memory_limit: Annotated[float | None, typer.Option(help="MiB one fit may use. Default: 4096.")] = None,
     skip_larger: Annotated[
         bool | None,
         typer.Option(
@@ -45,7 +45,7 @@ def benchmark(
     scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Of Dask, such as tcp://host:8786.")] = None,
     show: Annotated[bool, typer.Option("--list", help="List methods and suites, and do nothing else.")] = False,
 ) -> None:
-    """Judge methods on the same tables: results.parquet and results.csv, one row a fit.
+    """Judge methods on the same tables: results.parquet and results.csv, one row per fit.
 
     Stop it at any time; the same command, or just -o DIR, goes on where it stopped.
     """
@@ -63,8 +63,8 @@ def benchmark(
         "engine": engine, "scheduler": scheduler,
     }  # fmt: skip
     try:
-        with _progress() as report:
-            frame = run(out=out, report=report, **settings)
+        with _progress() as progress:
+            frame = run(out=out, progress=progress, **settings)
     except KeyboardInterrupt:
         typer.echo(f"stopped; every finished fit is saved. Go on with: graphbam benchmark -o {out}", err=True)
         raise typer.Exit(130) from None
@@ -88,9 +88,8 @@ def _split(words: Words) -> list[str] | None:
 
 
 def _show_choices() -> None:
-    from graphbam.benchmarks.baselines import list_baselines
+    from graphbam.benchmarks.baselines import METHOD_SETS, list_baselines
     from graphbam.benchmarks.cases import SUITES
-    from graphbam.benchmarks.methods import METHOD_SETS
 
     typer.echo("methods: " + ", ".join(list_baselines()))
     for name, members in METHOD_SETS.items():
@@ -100,7 +99,7 @@ def _show_choices() -> None:
 
 
 @contextlib.contextmanager
-def _progress() -> Iterator[Callable[[Progress], None]]:
+def _progress() -> Iterator[Callable[[Standing], None]]:
     """A bar on a terminal; elsewhere a line every half a minute."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -114,25 +113,25 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=None)
 
-        def report(now: Progress) -> None:
+        def show(now: Standing) -> None:
             bar.update(task, completed=now.done, total=now.total, description=describe(now))
 
-        yield report
+        yield show
 
 
-def _line_now_and_then() -> Callable[[Progress], None]:
+def _line_now_and_then() -> Callable[[Standing], None]:
     last = time.monotonic()
 
-    def report(now: Progress) -> None:
+    def show(now: Standing) -> None:
         nonlocal last
         if time.monotonic() - last >= SECONDS_BETWEEN_LINES or now.done == now.total:
             last = time.monotonic()
             typer.echo(f"{now.done}/{now.total}  {describe(now)}", err=True)
 
-    return report
+    return show
 
 
-def describe(now: Progress) -> str:
+def describe(now: Standing) -> str:
     """Where a run stands, in one line."""
     row, left = now.row, now.seconds_left
     remaining = f"{left / 3600:.1f} h" if left >= 5400 else f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"

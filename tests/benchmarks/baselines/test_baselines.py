@@ -1,5 +1,6 @@
 """One contract for all methods, and what each of them must find where nobody could miss it."""
 
+import ast
 import importlib.metadata
 import logging
 import os
@@ -13,11 +14,18 @@ import pandas as pd
 import pytest
 import torch
 
-from graphbam.benchmarks.baselines import BASELINES, list_baselines, load_baseline
-from graphbam.benchmarks.baselines._base import Answer
+from graphbam.benchmarks import baselines
+from graphbam.benchmarks.baselines import (
+    BASELINES,
+    METHOD_SETS,
+    Method,
+    list_baselines,
+    load_baseline,
+    resolve_methods,
+)  # fmt: skip
+from graphbam.benchmarks.baselines._base import Answer, grade, keep_acyclic, partial_correlations
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines.glasso import Glasso
-from graphbam.benchmarks.grading import grade, keep_acyclic, partial_correlations
 from graphbam.errors import ConfigError, GraphError
 from graphbam.graphs.graph import is_dag, skeleton
 
@@ -262,6 +270,16 @@ def test_too_few_samples_are_a_reason(name, shape):
 # ── isolation, answers, grading ───────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.parametrize("path", sorted(Path(baselines.__file__).parent.glob("[a-z]*.py")), ids=lambda path: path.stem)
+def test_packages_are_loaded_in_isolation(path):
+    """Some change global state when they are imported, so `fit` imports them inside `isolated` only."""
+    functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+    fits = [node for node in functions if node.name == "fit"]
+    early = [line for fit in fits for line in fit.body if isinstance(line, ast.Import | ast.ImportFrom)]
+    loaded = {getattr(line, "module", None) or line.names[0].name for line in early}
+    assert loaded <= {"networkx", "torch"}  # graphbam itself has them
+
+
 def misbehave():
     print("noise")
     warnings.warn("noise", stacklevel=1)
@@ -337,3 +355,39 @@ def test_graded_scores_put_the_graph_first_and_keep_the_order(chain):
     assert score_dd[graph_dd == 1].min() >= 1 > score_dd[graph_dd == 0].max()
     assert (score_dd[0, 1] > score_dd[1, 3]) == (strength_dd[0, 1] > strength_dd[1, 3])
     np.testing.assert_array_equal(score_dd[graph_dd == 0], strength_dd[graph_dd == 0])
+
+
+# ── methods by name, set, pattern, or as a class of one's own ───────────────────────────────────────────────
+
+
+def names(*words):
+    return [method.name for method in resolve_methods(words)]
+
+
+def test_sets_patterns_and_names_are_joined_without_repeats():
+    assert names("all") == list_baselines()
+    assert names("pc*", "pc", "zero") == [*[name for name in list_baselines() if name.startswith("pc")], "zero"]
+    assert names("quick") == list(METHOD_SETS["quick"])
+
+
+def test_a_class_of_ones_own_is_a_method():
+    assert resolve_methods(["toys:Noise"]) == [Method("toys:Noise", "toy-noise", "undirected")]
+    assert load_baseline("toys:Noise").title == "Noise"
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("gess", "did you mean 'ges'"),
+        ("zz*", "no method is called"),
+        ("toys:Nobody", "cannot be loaded: module 'toys' has no attribute 'Nobody'"),
+        ("nowhere:Noise", "cannot be loaded: No module named 'nowhere'"),
+        ("toys:np", "is no class derived from"),
+        ("graphbam.benchmarks.baselines.zero:Zero", "are both called 'zero'"),
+    ],
+)
+def test_what_is_no_method_is_refused(word, message):
+    with pytest.raises(ConfigError, match=message):
+        resolve_methods(["zero", word])
+    with pytest.raises(ConfigError, match="no method is asked for"):
+        resolve_methods([])

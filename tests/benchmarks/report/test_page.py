@@ -21,12 +21,11 @@ from typer.testing import CliRunner
 from graphbam.benchmarks.baselines import list_baselines
 from graphbam.benchmarks.cases import SUITES
 from graphbam.benchmarks.report import write_report
-from graphbam.benchmarks.report.charts import save_figure
-from graphbam.benchmarks.report.claims import check_claims
-from graphbam.benchmarks.report.commands import rerun
+from graphbam.benchmarks.report.charts import SCHOOLS, assign_looks, find_school, find_title, save_figure
+from graphbam.benchmarks.report.findings import rerun
 from graphbam.benchmarks.report.panels import plan_panels
 from graphbam.benchmarks.report.rows import read_rows
-from graphbam.benchmarks.report.schools import SCHOOLS, assign_looks, find_school, find_title
+from graphbam.benchmarks.report.statements import check_statements
 from graphbam.benchmarks.store import Settings, write_settings
 from graphbam.cli._benchmark_report import report
 from graphbam.errors import ConfigError, TableError
@@ -238,8 +237,8 @@ def test_every_method_of_the_package_has_a_school_and_a_title(name):
 # ── statements, commands, mistakes ────────────────────────────────────────────────────────────────────────
 
 
-def test_claims_are_checked_against_the_rows(run):
-    verdicts = {claim.says: verdict for claim, verdict in check_claims(read_rows([run]))}
+def test_statements_are_checked_against_the_rows(run):
+    verdicts = {statement.says: verdict for statement, verdict in check_statements(read_rows([run]))}
     words = [verdict.word for verdict in verdicts.values()]
     assert words.count("not measured") == 2  # no low dimensions, no AVICI
     best = verdicts["Best undirected graphs at d = 50, M = 200, whatever the mechanism."]

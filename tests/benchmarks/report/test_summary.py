@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 from report_rows import make_rows
 
-from graphbam.benchmarks.report.grid import Spread, make_grid
 from graphbam.benchmarks.report.rows import METRICS, NUMBER_COLUMNS, read_rows
 from graphbam.benchmarks.report.summary import (
+    Spread,
     find_winners,
     list_failures,
     list_losses,
+    make_grid,
     rank_methods,
     rank_tables,
     spread_over_cells,

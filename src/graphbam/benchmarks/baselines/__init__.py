@@ -1,15 +1,32 @@
-"""Methods by name. Nothing is imported before a method is asked for."""
+"""Methods by name: those of the package, and anybody's own as ``module:Class``.
+
+A new method is one small file with a class derived from `Baseline`, and its line in `BASELINES`. Nothing is imported
+before a method is asked for.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import fnmatch
 import importlib
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Kind
 from graphbam.errors import ConfigError
 
-__all__ = ["BASELINES", "Answer", "Baseline", "list_baselines", "load_baseline"]
+__all__ = [
+    "BASELINES",
+    "METHOD_SETS",
+    "Answer",
+    "Baseline",
+    "Method",
+    "list_baselines",
+    "load_baseline",
+    "resolve_methods",
+]
 
 BASELINES = {
     "graphbam": "bam:Bam",
@@ -51,27 +68,104 @@ BASELINES = {
 }
 """Name → module in this package and class, in the order of tables and figures."""
 
+METHOD_SETS: dict[str, tuple[str, ...]] = {
+    "quick": (
+        "graphbam", "zero", "partial-correlation", "partial-correlation-normal-scores", "glasso", "mmpc", "pc", "boss",
+        "grasp", "hill-climbing", "sortnregress", "lingam", "dagma",
+    ),
+}  # fmt: skip
+"""Names of methods by set: `quick` answers within seconds up to 50 variables."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A method as the runner needs it: how to load it, and what its rows are called."""
+
+    word: str
+    """What `load_baseline` takes: a name, or ``module:Class``."""
+    name: str
+    kind: Kind
+
 
 def list_baselines() -> list[str]:
     """Names of all methods, whether their packages are installed or not."""
     return list(BASELINES)
 
 
-def load_baseline(name: str, **settings: Any) -> Baseline:
-    """Make a method by name; settings are those of its class, and the defaults are those of the benchmark.
+def load_baseline(word: str, **settings: Any) -> Baseline:
+    """Make a method from its name, or from ``module:Class`` for a class of one's own that derives from `Baseline`.
+
+    Settings are those of its class; the defaults are those of the benchmark.
 
     Examples
     --------
     >>> load_baseline("pc", alpha=0.01).title
     'PC'
+    >>> load_baseline("graphbam.benchmarks.baselines.zero:Zero").kind
+    'undirected'
     >>> load_baseline("notears")
     Traceback (most recent call last):
     graphbam.errors.ConfigError: no method is called 'notears'; did you mean 'notears-mlp'?
     """
-    if name not in BASELINES:
-        near = [repr(one) for one in difflib.get_close_matches(name, BASELINES, n=3)]
+    if ":" in word:
+        return _load_class(word)(**settings)
+    if word not in BASELINES:
+        near = [repr(one) for one in difflib.get_close_matches(word, BASELINES, n=3)]
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(BASELINES)}."
-        raise ConfigError(f"no method is called {name!r}; {hint}")
-    module, method = BASELINES[name].split(":")
-    baseline: Baseline = getattr(importlib.import_module(f"{__name__}.{module}"), method)(**settings)
+        raise ConfigError(f"no method is called {word!r}; {hint}")
+    module, name = BASELINES[word].split(":")
+    baseline: Baseline = getattr(importlib.import_module(f"{__name__}.{module}"), name)(**settings)
     return baseline
+
+
+def _load_class(word: str) -> type[Baseline]:
+    module, _, name = word.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"method {word!r} cannot be loaded: {error}. Is its folder the current one?") from None
+    if not (isinstance(found, type) and issubclass(found, Baseline)):
+        raise ConfigError(f"method {word!r} is no class derived from graphbam.benchmarks.baselines.Baseline")
+    return found
+
+
+def resolve_methods(words: Iterable[str]) -> list[Method]:
+    """Find the methods that are asked for.
+
+    Parameters
+    ----------
+    words : iterable of str
+        Names, ``all``, names of sets, patterns such as ``pc*``, or ``module:Class``.
+
+    Returns
+    -------
+    list of Method
+        Each once, in the order of the words.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such method, or two have the same name.
+
+    Examples
+    --------
+    >>> [method.name for method in resolve_methods(["zero", "partial-*"])]
+    ['zero', 'partial-correlation', 'partial-correlation-normal-scores']
+    """
+    methods: dict[str, Method] = {}
+    for word in dict.fromkeys(itertools.chain.from_iterable(map(_expand, words))):
+        baseline = load_baseline(word)
+        if baseline.name in methods:
+            raise ConfigError(f"{methods[baseline.name].word} and {word} are both called {baseline.name!r}; rename one")
+        methods[baseline.name] = Method(word, baseline.name, baseline.kind)
+    if not methods:
+        raise ConfigError(f"no method is asked for; use a set ({', '.join(METHOD_SETS)}), all, names, or module:Class")
+    return list(methods.values())
+
+
+def _expand(word: str) -> list[str]:
+    if word == "all":
+        return list_baselines()
+    if word in METHOD_SETS:
+        return list(METHOD_SETS[word])
+    return fnmatch.filter(list_baselines(), word) or [word]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, keep_acyclic
 from graphbam.benchmarks.baselines._castle import import_castle
 from graphbam.benchmarks.baselines._isolation import isolated
-from graphbam.benchmarks.grading import keep_acyclic
 
 
 class DagGnn(Baseline):

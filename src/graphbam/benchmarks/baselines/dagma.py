@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, keep_acyclic
 from graphbam.benchmarks.baselines._isolation import isolated
-from graphbam.benchmarks.grading import keep_acyclic
 
 
 class Dagma(Baseline):

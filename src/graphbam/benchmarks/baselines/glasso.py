@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, correlate_precision
 from graphbam.benchmarks.baselines._isolation import isolated
-from graphbam.benchmarks.grading import correlate_precision
 
 
 class Glasso(Baseline):
@@ -22,9 +21,9 @@ class Glasso(Baseline):
 
     def fit(self, x_md: Matrix, *, seed: int) -> Answer:
         """Score pairs by |partial correlation|."""
-        from sklearn.covariance import GraphicalLassoCV
-
         with isolated(seed):
+            from sklearn.covariance import GraphicalLassoCV
+
             precision_dd = GraphicalLassoCV().fit(x_md).precision_
         strength_dd = correlate_precision(precision_dd)
         return Answer((strength_dd > 0).astype(np.int8), strength_dd)

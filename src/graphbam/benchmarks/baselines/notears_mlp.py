@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, keep_acyclic
 from graphbam.benchmarks.baselines._castle import import_castle
 from graphbam.benchmarks.baselines._isolation import isolated
-from graphbam.benchmarks.grading import keep_acyclic
 
 
 class NotearsMlp(Baseline):

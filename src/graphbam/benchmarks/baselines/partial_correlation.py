@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, correlate_precision, partial_correlations
 from graphbam.benchmarks.baselines._isolation import isolated
-from graphbam.benchmarks.grading import correlate_precision, partial_correlations
 
 
 class PartialCorrelation(Baseline):

@@ -25,11 +25,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, grade
 from graphbam.benchmarks.baselines._causal_learn import read_graph
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines.additive import AdditiveModel
-from graphbam.benchmarks.grading import grade
 
 STORE = 2**28
 """Bytes of kernels that are kept for later tests."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, grade, keep_acyclic
 from graphbam.benchmarks.baselines._isolation import isolated
-from graphbam.benchmarks.grading import grade, keep_acyclic
 from graphbam.graphs.graph import moral_graph
 
 

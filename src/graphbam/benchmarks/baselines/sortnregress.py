@@ -24,10 +24,10 @@ class SortnRegress(Baseline):
         return super().skip(n_samples, n_variables) or few
 
     def fit(self, x_md: Matrix, *, seed: int) -> Answer:
-        from sklearn.linear_model import LassoLarsIC
-
         graph_dd = np.zeros((x_md.shape[1],) * 2, np.int8)
         with isolated(seed):
+            from sklearn.linear_model import LassoLarsIC
+
             order = np.argsort(explained_variance(x_md), kind="stable")
             for place, target in enumerate(order[1:], start=1):
                 before = order[:place]

@@ -3,16 +3,15 @@
 ::
 
     rows        files of one or several runs → one checked table
-    summary     means, ranks, wins, losses: numbers only
-    grid        scores of methods in columns: what a figure draws and its table prints
-    charts      bars and curves          dots   strips, quality against time, map of cells
+    summary     means, ranks, wins, losses; grids of scores: numbers only
+    charts      how methods look, and every kind of figure
     panels      which figures, after the paper
-    claims      what the paper's text says, checked
-    sheets      tables as Markdown and HTML   findings   which tables   commands   how to make them again
-    schools     titles and colours of methods
-    page        everything as HTML   writing   the files
+    statements  what the paper's text says, checked
+    sheets      tables as Markdown and HTML
+    findings    which tables, and the commands that make their rows again
+    page        everything as files
 """
 
-from graphbam.benchmarks.report.writing import write_report
+from graphbam.benchmarks.report.page import write_report
 
 __all__ = ["write_report"]

@@ -1,4 +1,7 @@
-"""Bars in small multiples, and curves; every method is named where it is drawn.
+"""Bars, curves, strips of dots, quality against time, a map of cells; every method is named where it is drawn.
+
+One colour per school of thought, dashes and markers within it. Colours are those of Okabe and Ito, which colour-blind
+readers can tell apart too; vermilion is graphbam's alone.
 
 Matplotlib loads inside functions and works without pyplot, so that nothing touches global state. The same grid gives
 the same bytes.
@@ -13,20 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from graphbam.benchmarks.report.grid import Grid
-from graphbam.benchmarks.report.rows import EMPTY, is_ours
-from graphbam.benchmarks.report.schools import SCHOOLS, Look
+from graphbam.benchmarks.baselines import BASELINES, load_baseline
+from graphbam.benchmarks.report.rows import EMPTY, OURS, Metric, is_ours
 from graphbam.benchmarks.report.sheets import number
+from graphbam.benchmarks.report.summary import Grid
 from graphbam.errors import GraphbamError
-from graphbam.output.figures import INK, PAPER, QUIET, has_matplotlib, save
+from graphbam.output.figures import INK, PAPER, QUIET, has_matplotlib, place_labels, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Looks = Mapping[str, Look]
 
 WIDTH, NARROW = 11.5, 8.2
 """Inches of figures with several pictures and with one; on the page, letters then have the size they say."""
@@ -63,9 +65,95 @@ STYLE: Any = {
     "svg.fonttype": "path",
 }
 
+FEW_CELLS = 0.5
+"""A method that answered less than this share of the cells is drawn hollow."""
+
+SHADES = ("#f4f7fa", "#b9d3e6", "#5b9ac4", "#1f5f8f", "#0b2f4d")
+"""From 0 to 1 in the map of cells."""
+
 _HEAD = 0.8  # inches of title, explanation and legend
 _MOST_BESIDE = 8  # small multiples in a row
 _MOST_EMPTY = 2.0  # scores worse than this many empty graphs are cut
+
+
+# ── how methods look ────────────────────────────────────────────────────────────────────────────────────────
+
+
+SCHOOLS = {
+    "ours": ("graphbam", "#d55e00"),
+    "tests": ("independence tests", "#0072b2"),
+    "scores": ("score search", "#009e73"),
+    "noise": ("orders and noise", "#cc79a7"),
+    "gradients": ("descent on weights", "#56b4e9"),
+    "pairs": ("undirected pairs", "#8a929c"),
+    "trained": ("trained in advance", "#b08a00"),
+    "other": ("other", "#3d4852"),
+}
+"""Schools with title and colour, in the order of legends."""
+
+VARIANT = "#e69f00"
+"""Colour of variants of ours."""
+
+_WORDS = {
+    "pairs": ("zero", "glasso", "correlation", "trees", "mmpc"),
+    "tests": ("pc", "rcit", "rcot", "kci", "hsic"),
+    "scores": ("ges", "gies", "fges", "boss", "grasp", "climbing", "hc", "mmhc", "ccdr"),
+    "noise": ("lingam", "cam", "sortnregress", "score", "nogam"),
+    "gradients": ("notears", "golem", "dagma", "gnn", "sam", "sdcd"),
+    "trained": ("avici", "d2c", "deepgraph"),
+}
+"""Words of names that tell the school."""
+
+_DASHES: tuple[tuple[float, ...], ...] = ((), (4, 1.5), (1.2, 1.2), (6, 1.5, 1.2, 1.5), (2.5, 1))
+_MARKERS = "os^Dv"
+
+
+class Look(NamedTuple):
+    """How one method is drawn."""
+
+    title: str
+    school: str
+    colour: str
+    dashes: tuple[float, ...]
+    marker: str
+
+
+def find_school(method: str) -> str:
+    """The school of a method, by the words of its name.
+
+    Examples
+    --------
+    >>> find_school("pc-kci"), find_school("notears-mlp"), find_school("graphbam"), find_school("mine:Best")
+    ('tests', 'gradients', 'ours', 'other')
+    """
+    if is_ours(method):
+        return "ours"
+    words = method.lower().replace(":", "-").split("-")
+    return next((school for school, known in _WORDS.items() if set(words) & set(known)), "other")
+
+
+def assign_looks(methods: Iterable[str]) -> dict[str, Look]:
+    """A look for each method, the same whichever figure it is drawn in."""
+    looks: dict[str, Look] = {}
+    n_seen: dict[str, int] = {}
+    for method in sorted(set(methods), key=lambda name: (name != OURS, name)):
+        school = find_school(method)
+        place = n_seen[school] = n_seen.get(school, -1) + 1
+        dashes, marker = _DASHES[place % len(_DASHES)], _MARKERS[place // len(_DASHES) % len(_MARKERS)]
+        colour = VARIANT if school == "ours" and place else SCHOOLS[school][1]
+        looks[method] = Look(find_title(method), school, colour, dashes, marker)
+    return looks
+
+
+def find_title(method: str) -> str:
+    """The title of a registered method; others are called by their name."""
+    return load_baseline(method).title if method in BASELINES else method
+
+
+Looks = Mapping[str, Look]
+
+
+# ── what all figures share ──────────────────────────────────────────────────────────────────────────────────
 
 
 def style() -> contextlib.AbstractContextManager[None]:
@@ -112,11 +200,11 @@ def room_for_names(methods: Iterable[str], looks: Looks) -> float:
     return 0.35 + 0.068 * max(len(looks[method].title) for method in methods)
 
 
-# ── bars ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── bars ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def draw_bars(grid: Grid, looks: Looks, title: str, note: str) -> Figure:
-    """Small multiples, one a column, a bar a method, best on top; whiskers are standard deviations."""
+    """Small multiples, one per column, with one bar per method, best on top; whiskers are standard deviations."""
     methods = [method for method in grid.order if method != EMPTY]
     n_lines = math.ceil(len(grid.columns) / _MOST_BESIDE)
     n_beside = math.ceil(len(grid.columns) / n_lines)
@@ -218,11 +306,11 @@ def list_methods(axes: Axes, methods: Sequence[str], looks: Looks, *, has_names:
             )  # fmt: skip
 
 
-# ── curves ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── curves ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def draw_curves(grids: Sequence[Grid], looks: Looks, title: str, note: str, axis: str, heads: Sequence[str]) -> Figure:
-    """Scores over a size, one picture a grid; names stand at the ends of the curves."""
+    """Scores over a size, one picture per grid; names stand at the ends of the curves."""
     methods = sorted({method for grid in grids for method in grid.order if method != EMPTY})
     n_beside = min(2, len(grids))
     width, line = WIDTH if n_beside == 2 else NARROW, max(3.4, 0.145 * (len(methods) + 2) + 1.0)
@@ -353,3 +441,118 @@ def part_labels(y_n: Sequence[float] | NDArray[np.float64], gap: float, low: flo
     placed = np.empty_like(y)
     placed[order] = np.clip(levels, low, max(low, high - steps[-1])) + steps
     return placed
+
+
+# ── overviews ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_strips(values: pd.DataFrame, metric: Metric, looks: Looks, title: str, note: str) -> Figure:
+    """One row per method: a pale dot for each value, a strong one for their mean, a whisker for their spread.
+
+    Parameters
+    ----------
+    values : DataFrame
+        One row per cell, one column per method; between 0 and 1.
+    """
+    mean = values.mean().sort_values(ascending=not metric.is_better_high)
+    methods = [str(name) for name in mean.index if name != EMPTY]
+    names, rows = room_for_names(methods, looks), 1.15 * ROW * len(methods)
+    with style():
+        figure = new_figure(NARROW, rows + 1.3, title, note, [looks[method] for method in methods])
+        axes = add_axes(figure, names, 0.42, NARROW - names - 0.8, rows)
+        low = max(0.0, math.floor(10 * values.min().min()) / 10)
+        axes.set(xlim=(low, 1.01), ylim=(len(methods) - 0.4, -0.6))
+        axes.grid(axis="x")
+        for place, method in enumerate(methods):
+            _draw_strip(axes, values[method], place, looks[method].colour)
+        list_methods(axes, methods, looks, has_names=True)
+    return figure
+
+
+def _draw_strip(axes: Axes, values: pd.Series, place: int, colour: str) -> None:
+    known, mean, sd = values.dropna(), values.mean(), values.std(ddof=1)
+    axes.plot(known, np.full(len(known), place), "o", ms=3.4, color=colour, alpha=0.25, mec="none")
+    axes.plot([mean - sd, mean + sd], [place, place], color=INK, linewidth=0.9)
+    axes.plot(mean, place, "o", ms=6.5, color=colour, mec=PAPER, mew=0.8, zorder=4)
+    text = number(mean).text + ("" if len(known) == len(values) else f"  n = {len(known)}")
+    axes.annotate(text, (1, place), (5, 0), ("axes fraction", "data"), "offset points", va="center", fontsize=7)
+
+
+def draw_tradeoff(table: pd.DataFrame, looks: Looks, title: str, note: str) -> Figure:
+    """Quality over seconds: the upper left corner is where one wants to be.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Index: method; columns seconds, score and share of cells answered. Points are hollow where that is below half.
+    """
+    table = table[table.index != EMPTY].dropna().sort_values("score", ascending=False)
+    methods = [str(method) for method in table.index]
+    with style():
+        figure = new_figure(NARROW, 5.6, title, note, [looks[method] for method in methods])
+        axes = add_axes(figure, 0.65, 0.5, NARROW - 0.9, 4.2)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(write_plainly)
+        edge = 0.08 * max(table["score"].max() - table["score"].min(), 0.05)
+        axes.set_xlim(table["seconds"].min() / 1.8, table["seconds"].max() * 2.6)
+        axes.set_ylim(table["score"].min() - edge, table["score"].max() + edge)
+        axes.set(xlabel="seconds per table, median", ylabel="Average precision, skeleton, mean over cells")
+        axes.grid()
+        axes.spines[["left", "bottom"]].set_visible(False)
+        colours = [looks[method].colour for method in methods]
+        fills = np.where(table["share"] < FEW_CELLS, PAPER, colours)
+        sizes = np.array([90.0 if is_ours(method) else 38.0 for method in methods])
+        axes.scatter(table["seconds"], table["score"], s=sizes, c=fills, edgecolors=colours, linewidths=1.2, zorder=3)
+        _name_points(axes, table[["seconds", "score"]].to_numpy(float), methods, looks, np.sqrt(sizes) / 2)
+    return figure
+
+
+def _name_points(
+    axes: Axes, xy_d2: NDArray[np.float64], methods: list[str], looks: Looks, radius_d: NDArray[np.float64]
+) -> None:
+    """Names beside points; one without room stands below its point all the same, smaller."""
+    font, scale = 7.6, axes.figure.dpi / 72
+    place_d2 = axes.transData.transform(xy_d2) / scale
+    names = [looks[method].title for method in methods]
+    free = place_labels(names, place_d2, radius_d, font, np.zeros((len(names), len(names))))
+    spots = {node: (place_2, align, font) for node, place_2, align in free}
+    for node, method in enumerate(methods):
+        below = (place_d2[node] - [0, radius_d[node] + 4.0], "center", font - 1.6)
+        place_2, align, size = spots.get(node, below)
+        x, y = axes.transData.inverted().transform(place_2 * scale)
+        text: dict[str, Any] = {"color": looks[method].colour, "weight": "bold" if is_ours(method) else "normal"}
+        axes.text(x, y, names[node], ha=align, va="center", fontsize=size, **text)
+
+
+def draw_map(values: pd.DataFrame, groups: Sequence[str], looks: Looks, title: str, note: str) -> Figure:
+    """Every cell at a glance: one row per method, one column per cell, darker is better.
+
+    Parameters
+    ----------
+    values : DataFrame
+        One row per cell, one column per method, best first; between 0 and 1.
+    groups : sequence of str
+        The group of each cell; cells of a group stand together.
+    """
+    from matplotlib.colors import LinearSegmentedColormap
+
+    methods = [str(name) for name in values.columns if name != EMPTY]
+    cells = [str(cell) for cell in values.index]
+    names, below, rows = room_for_names(methods, looks), 0.1 + 0.063 * max(map(len, cells)), ROW * len(methods)
+    width = min(WIDTH, max(NARROW, names + 0.2 + 0.3 * len(cells)))
+    with style():
+        figure = new_figure(width, rows + below + 0.9, title, note)
+        axes = add_axes(figure, names, below, width - names - 0.2, rows)
+        shades = LinearSegmentedColormap.from_list("shades", list(SHADES))
+        axes.pcolormesh(values[methods].T.to_numpy(), cmap=shades, vmin=0, vmax=1, edgecolors=PAPER, linewidth=0.6)
+        axes.set_ylim(len(methods), 0)
+        axes.set_xticks(np.arange(len(cells)) + 0.5, cells, rotation=90, fontsize=6)
+        axes.set_yticks(np.arange(len(methods)) + 0.5, [looks[method].title for method in methods], fontsize=7.6)
+        axes.spines[:].set_visible(False)
+        for label, method in zip(axes.get_yticklabels(), methods, strict=True):
+            label.set(color=looks[method].colour if is_ours(method) else INK)
+            label.set_fontweight("bold" if is_ours(method) else "normal")
+        for start in [place for place, group in enumerate(groups) if group not in groups[:place]]:
+            axes.axvline(start, color=PAPER, linewidth=3)
+            axes.text(start, -0.4, groups[start], fontsize=7.5, color=QUIET)
+    return figure

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from graphbam.benchmarks.report.charts import Looks, draw_bars, draw_curves
-from graphbam.benchmarks.report.dots import draw_map, draw_strips, draw_tradeoff
-from graphbam.benchmarks.report.grid import Grid, make_grid
+from graphbam.benchmarks.report.charts import Looks, draw_bars, draw_curves, draw_map, draw_strips, draw_tradeoff
 from graphbam.benchmarks.report.rows import EMPTY, GROUPS, METRICS, Metric
-from graphbam.benchmarks.report.summary import rank_methods
+from graphbam.benchmarks.report.summary import Grid, make_grid, rank_methods
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,7 +125,7 @@ def _key(metric: Metric, rest: str) -> str:
     return f"{metric.name.replace('_', '-')}-{rest}"
 
 
-# ── bars by mechanism ─────────────────────────────────────────────────────────────────────────────────────
+# ── bars by mechanism ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def _plan_shapes(rows: pd.DataFrame, looks: Looks, published: Published) -> Iterator[Panel]:
@@ -158,7 +156,7 @@ def _grid_by_mechanism(rows: pd.DataFrame, metric: Metric, published: Published)
 
 
 def _plan_mlp(rows: pd.DataFrame, looks: Looks, published: Published) -> Iterator[Panel]:
-    """The paper's random networks: one picture a shape."""
+    """The paper's random networks: one picture per shape."""
     rows = rows[rows["mechanism"] == "mlp"].sort_values(["n_variables", "n_samples"])
     rows = rows.assign(shape=_describe_shape(rows))
     theirs = None if published is None else published.assign(shape=_describe_shape(published))
@@ -202,7 +200,7 @@ def _explain_marks(grid: Grid) -> str:
     return floor + (" · ◇ published by others" if grid.published else "")
 
 
-# ── curves ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── curves ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _plan_sweeps(rows: pd.DataFrame, looks: Looks, published: Published) -> Iterator[Panel]:
@@ -268,7 +266,7 @@ def _make_runtimes(parts: dict[int, pd.DataFrame], across: str, looks: Looks) ->
     )  # fmt: skip
 
 
-# ── ours ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── ours ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _plan_overview(rows: pd.DataFrame, looks: Looks) -> Iterator[Panel]:
@@ -299,7 +297,7 @@ def _make_map(rows: pd.DataFrame, looks: Looks) -> Panel:
     groups = [str(group) for group in wide.index.get_level_values("group")]
     values = wide.droplevel("group")[[name for name in _order_methods(rows) if name in wide]]
     title = "Every cell: average precision, skeleton"
-    note = "a row a method, best on top; a column a cell; 0 is pale, 1 is dark, no result is white"
+    note = "one row per method, best on top; one column per cell; 0 is pale, 1 is dark, no result is white"
     return Panel(
         key="every-cell", section="overview", title=title, label="Every cell", rows=rows,
         caption="Rows are methods, best mean rank on top; columns are cells. The darker, the better.",

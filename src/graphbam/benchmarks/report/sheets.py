@@ -11,8 +11,8 @@ from typing import NamedTuple
 DASH = "–"
 
 
-class Entry(NamedTuple):
-    """One field of a sheet."""
+class Field(NamedTuple):
+    """One field of a table."""
 
     text: str
     value: float | None = None
@@ -32,13 +32,13 @@ class Sheet:
     command: str
     """What to type to get the same numbers."""
     head: tuple[str, ...]
-    rows: Sequence[Sequence[Entry]]
+    rows: Sequence[Sequence[Field]]
 
     def __post_init__(self) -> None:
         assert all(len(row) == len(self.head) for row in self.rows), self.key
 
 
-def number(value: float, digits: int = 3, sd: float = math.nan, *, mark: str = "", is_bold: bool = False) -> Entry:
+def number(value: float, digits: int = 3, sd: float = math.nan, *, mark: str = "", is_bold: bool = False) -> Field:
     """A number, perhaps with its standard deviation; numbers between −1 and 1 are written without the zero.
 
     Examples
@@ -47,9 +47,9 @@ def number(value: float, digits: int = 3, sd: float = math.nan, *, mark: str = "
     ('.806 ± .021', '12.0', '–')
     """
     if math.isnan(value):
-        return Entry(DASH, math.nan)
+        return Field(DASH, math.nan)
     text = _trim(value, digits) + (f" ± {_trim(sd, digits)}" if not math.isnan(sd) else "")
-    return Entry(text + mark, float(value), is_bold)
+    return Field(text + mark, float(value), is_bold)
 
 
 def _trim(value: float, digits: int) -> str:
@@ -57,7 +57,7 @@ def _trim(value: float, digits: int) -> str:
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 
 
-def seconds(value: float, sd: float = math.nan, *, mark: str = "") -> Entry:
+def seconds(value: float, sd: float = math.nan, *, mark: str = "") -> Field:
     """A duration with two digits that count.
 
     Examples
@@ -66,11 +66,11 @@ def seconds(value: float, sd: float = math.nan, *, mark: str = "") -> Entry:
     ['.012', '.46', '7.3', '148']
     """
     if math.isnan(value):
-        return Entry(DASH, math.nan)
+        return Field(DASH, math.nan)
     return number(value, max(0, 1 - math.floor(math.log10(max(value, 1e-4)))), sd, mark=mark)
 
 
-# ── Markdown ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── Markdown ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def to_markdown(sheet: Sheet, level: int = 3) -> str:
@@ -78,7 +78,7 @@ def to_markdown(sheet: Sheet, level: int = 3) -> str:
 
     Examples
     --------
-    >>> rows = [[Entry("a|b"), Entry(".9", 0.9, is_bold=True)]]
+    >>> rows = [[Field("a|b"), Field(".9", 0.9, is_bold=True)]]
     >>> sheet = Sheet("t", "Scores", "One trial.", "make it", ("method", "AP"), rows)
     >>> print(to_markdown(sheet))
     ### Scores
@@ -121,7 +121,7 @@ def number_columns(sheet: Sheet) -> list[bool]:
     return [any(row[place].value is not None for row in sheet.rows) for place in range(len(sheet.head))]
 
 
-# ── HTML ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── HTML ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def to_html(sheet: Sheet) -> str:
@@ -140,7 +140,7 @@ def to_html(sheet: Sheet) -> str:
     )
 
 
-def _row_to_html(row: Sequence[Entry], is_number: list[bool]) -> str:
+def _row_to_html(row: Sequence[Field], is_number: list[bool]) -> str:
     fields = []
     for entry, wide in zip(row, is_number, strict=True):
         text = f"<b>{html.escape(entry.text)}</b>" if entry.is_bold else html.escape(entry.text)

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from graphbam.benchmarks.report.charts import find_title
 from graphbam.benchmarks.report.rows import EMPTY, METRICS, choose_ours
-from graphbam.benchmarks.report.schools import find_title
 from graphbam.benchmarks.report.sheets import number, seconds
 from graphbam.benchmarks.report.summary import list_losses, rank_methods
 
 
-class Claim(NamedTuple):
+class Statement(NamedTuple):
     """A statement of the paper and how to check it."""
 
     where: str
@@ -26,18 +26,18 @@ class Claim(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What the rows say of a claim."""
+    """What the rows say of a statement."""
 
     word: str
-    """holds, holds in part, does not hold, or measured where the claim names no number."""
+    """holds, holds in part, does not hold, or measured where the statement names no number."""
     evidence: str
 
 
-def check_claims(rows: pd.DataFrame) -> list[tuple[Claim, Verdict]]:
-    """Every claim with its verdict; without rows to check it on, "not measured"."""
+def check_statements(rows: pd.DataFrame) -> list[tuple[Statement, Verdict]]:
+    """Every statement with its verdict; without rows to check it on, "not measured"."""
     simulated = rows[(rows["source"] == "simulated") & (rows["group"] != "unseen")]
     silent = Verdict("not measured", "there are no results for these cases")
-    return [(claim, claim.check(simulated) or silent) for claim in CLAIMS]
+    return [(statement, statement.check(simulated) or silent) for statement in STATEMENTS]
 
 
 def at(rows: pd.DataFrame, n_variables: int, n_samples: int | None = None) -> pd.DataFrame:
@@ -104,7 +104,7 @@ def takes_seconds(rows: pd.DataFrame) -> Verdict | None:
     if means.empty:
         return None
     word = "holds" if means.max() < 10 else "does not hold"
-    return Verdict(word, f"{us} takes at most {seconds(means.max()).text} s a table, in {means.idxmax()}")
+    return Verdict(word, f"{us} takes at most {seconds(means.max()).text} s per table, in {means.idxmax()}")
 
 
 def ranks_by_shd(rows: pd.DataFrame) -> Verdict | None:
@@ -119,26 +119,26 @@ def ranks_by_shd(rows: pd.DataFrame) -> Verdict | None:
     return Verdict("measured", f"{us} is on {text}, first in {n_wins}")
 
 
-CLAIMS = (
-    Claim("Results", "Best undirected graphs at d = 50, M = 200, whatever the mechanism.",
-          lambda rows: is_first(at(rows, 50, 200), "skeleton_ap")),
-    Claim("Results", "Best undirected graphs at d = 100, M = 50, whatever the mechanism.",
-          lambda rows: is_first(at(rows, 100, 50), "skeleton_ap")),
-    Claim("Results", "Strongest where effects are not monotonic: cosine and square.",
-          lambda rows: is_first(rows[rows["mechanism"].isin(["cosine", "square"])], "skeleton_ap")),
-    Claim("Results", "Ahead of a re-trained AVICI on the training family at every M, d = 100.",
-          lambda rows: is_first(_against(at(rows, 100), "chebyshev", "avici-retrained"), "skeleton_ap")),
-    Claim("Results", "Competitive CPDAGs at low and moderate dimensions.",
-          lambda rows: ranks_by_shd(pd.concat([at(rows, 20, 200), at(rows, 50, 200), at(rows, 100, 500)]))),
-    Claim("Appendix, low dimensions", "Best undirected graphs at d = 10, M = 200 and d = 20, M = 500 too.",
-          lambda rows: is_first(pd.concat([at(rows, 10, 200), at(rows, 20, 500)]), "skeleton_ap")),
-    Claim("Appendix, MLP", "Competitive with the best on random networks.",
-          lambda rows: shows_gap(rows[rows["mechanism"] == "mlp"], "skeleton_ap")),
-    Claim("Appendix, high dimensions", "At d = 100, M = 50 no method has a lower SHD than the graph without edges.",
-          lambda rows: nobody_beats_empty(at(rows, 100, 50))),
-    Claim("Appendix, high dimensions", "There, only BAM and PC sometimes have a CPDAG AUC above 0.5.",
-          lambda rows: few_exceed_half(at(rows, 100, 50))),
-    Claim("Efficiency", "Inference takes a few seconds.", takes_seconds),
+STATEMENTS = (
+    Statement("Results", "Best undirected graphs at d = 50, M = 200, whatever the mechanism.",
+              lambda rows: is_first(at(rows, 50, 200), "skeleton_ap")),
+    Statement("Results", "Best undirected graphs at d = 100, M = 50, whatever the mechanism.",
+              lambda rows: is_first(at(rows, 100, 50), "skeleton_ap")),
+    Statement("Results", "Strongest where effects are not monotonic: cosine and square.",
+              lambda rows: is_first(rows[rows["mechanism"].isin(["cosine", "square"])], "skeleton_ap")),
+    Statement("Results", "Ahead of a re-trained AVICI on the training family at every M, d = 100.",
+              lambda rows: is_first(_against(at(rows, 100), "chebyshev", "avici-retrained"), "skeleton_ap")),
+    Statement("Results", "Competitive CPDAGs at low and moderate dimensions.",
+              lambda rows: ranks_by_shd(pd.concat([at(rows, 20, 200), at(rows, 50, 200), at(rows, 100, 500)]))),
+    Statement("Appendix, low dimensions", "Best undirected graphs at d = 10, M = 200 and d = 20, M = 500 too.",
+              lambda rows: is_first(pd.concat([at(rows, 10, 200), at(rows, 20, 500)]), "skeleton_ap")),
+    Statement("Appendix, MLP", "Competitive with the best on random networks.",
+              lambda rows: shows_gap(rows[rows["mechanism"] == "mlp"], "skeleton_ap")),
+    Statement("Appendix, high dimensions", "At d = 100, M = 50 no method has a lower SHD than the graph without edges.",
+              lambda rows: nobody_beats_empty(at(rows, 100, 50))),
+    Statement("Appendix, high dimensions", "There, only BAM and PC sometimes have a CPDAG AUC above 0.5.",
+              lambda rows: few_exceed_half(at(rows, 100, 50))),
+    Statement("Efficiency", "Inference takes a few seconds.", takes_seconds),
 )  # fmt: skip
 """Statements of the paper's text in our words, with the part they stand in."""
 

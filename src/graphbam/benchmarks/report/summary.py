@@ -1,4 +1,4 @@
-"""Rows of results → means, ranks, wins, and the cells in which we are not first.
+"""Rows of results → means, ranks, wins, and the cells in which we are not first: numbers only.
 
 Rules, the same everywhere:
 
@@ -12,6 +12,9 @@ Rules, the same everywhere:
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -50,7 +53,7 @@ def spread(rows: pd.DataFrame, metric: str, by: list[str]) -> pd.DataFrame:
 
 
 def spread_over_cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Mean of the cells' means, their standard deviation, and the number of cells, one row a method."""
+    """Mean of the cells' means, their standard deviation, and the number of cells, one row per method."""
     cells = rows.groupby(["method", "cell"], sort=False)[metric].mean()
     return spread(cells.reset_index(), metric, ["method"])
 
@@ -70,7 +73,7 @@ def rank_methods(rows: pd.DataFrame, metric: str) -> Ranking:
 
 
 def _compare(rows: pd.DataFrame, metric: Metric) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Scores, one row a (cell, table) that all compared methods share, one column a method; and who is not compared."""
+    """Scores: rows (cell, table) that all compared methods share, one column per method; and who is not compared."""
     n_tables = rows.groupby(["cell", "table"]).ngroups
     left_out, compared = {}, []
     for method, own in rows.groupby("method", sort=True):
@@ -110,7 +113,7 @@ def find_winners(values: pd.DataFrame, is_better_high: bool) -> pd.DataFrame:
     Parameters
     ----------
     values : DataFrame
-        Rows (cell, table), one column a method.
+        Rows (cell, table), one column per method.
     """
     means = mean_of_complete(values) * (1 if is_better_high else -1)
     return means.ge(means.max(axis=1) - _TIE, axis=0)
@@ -166,7 +169,7 @@ def _lose(values: pd.DataFrame, us: str) -> tuple[str, int] | None:
 
 
 def summarise(rows: pd.DataFrame) -> tuple[pd.DataFrame, Ranking, Ranking]:
-    """One row a method: ranks, wins, means over cells, how many tables it answered, seconds.
+    """One row per method: ranks, wins, means over cells, how many tables it answered, seconds.
 
     Returns
     -------
@@ -191,7 +194,7 @@ def summarise(rows: pd.DataFrame) -> tuple[pd.DataFrame, Ranking, Ranking]:
 
 
 def list_failures(rows: pd.DataFrame) -> pd.DataFrame:
-    """Why methods gave no answer: one row a method, status and reason; columns n_tables, n_all and where."""
+    """Why methods gave no answer: one row per method, status and reason; columns n_tables, n_all and where."""
     n_all = rows.groupby("method").size()
     failed = rows[~rows["is_ok"]].sort_values(["method", "status", "reason", "n_variables", "n_samples"])
     grouped = failed.groupby(["method", "status", "reason"], sort=True)
@@ -204,3 +207,101 @@ def _name_some(cells: pd.Series, most: int = 3) -> str:
     names = list(dict.fromkeys(cells))
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+# ── grids: scores of methods in columns, which a figure draws and its table prints ──────────────────────────
+
+
+class Spread(NamedTuple):
+    """Scores of one method in one column."""
+
+    mean: float = math.nan
+    sd: float = math.nan
+    """NaN for fewer than two scores."""
+    n: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """Methods × columns. A column is a mechanism, a size, a shape or a family."""
+
+    metric: Metric
+    columns: tuple[Any, ...]
+    titles: tuple[str, ...]
+    """Of the columns."""
+    order: tuple[str, ...]
+    """Methods with a score, best first."""
+    spreads: dict[tuple[str, Any], Spread]
+    why: dict[tuple[str, Any], str]
+    """Status of methods that have rows in a column, but no score."""
+    floors: dict[Any, float]
+    """What the graph without edges gets, by column; empty where the score knows no such floor."""
+    sizes: dict[Any, int]
+    """Number of tables with a score, by column."""
+    published: dict[tuple[str, Any], float]
+    """Numbers of others for the same cells."""
+
+    def get(self, method: str, column: Any) -> Spread:
+        """The scores of a method in a column; none if it has no row there."""
+        return self.spreads.get((method, column), Spread())
+
+    def is_complete(self, method: str, column: Any) -> bool:
+        """Whether a method has a score for every table of a column."""
+        return self.get(method, column).n == self.sizes[column]
+
+    def n_trials(self) -> str:
+        """How many tables a mean is over.
+
+        Examples
+        --------
+        >>> make = lambda sizes: Grid(Metric("x", "X", "x"), (), (), (), {}, {}, {}, sizes, {}).n_trials()
+        >>> make({"sine": 5, "cosine": 5}), make({"sine": 3, "cosine": 5})
+        ('5', '3 to 5')
+        """
+        low, high = min(self.sizes.values()), max(self.sizes.values())
+        return str(high) if low == high else f"{low} to {high}"
+
+
+def make_grid(
+    rows: pd.DataFrame,
+    metric: Metric,
+    across: str,
+    columns: Sequence[Any],
+    titles: Sequence[str],
+    published: Mapping[tuple[str, Any], float] | None = None,
+) -> Grid:
+    """Average a score over the rows that share method and column.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From `read_rows`.
+    across : str
+        The column of `rows` whose values make the columns of the grid.
+    columns, titles : sequence
+        Values of `across`, each with a score, in the order shown; and what they are called.
+    published : mapping, optional
+        Numbers of others by method and column.
+    """
+    rows = rows[rows[across].isin(columns)]
+    scored = rows[rows[metric.name].notna()]
+    rows = rows[rows["method"].isin(scored["method"].unique())]
+    table = spread(rows, metric.name, ["method", across])
+    wide = table["mean"].unstack(0).reindex(list(columns))
+    order = rank_tables(wide, metric.is_better_high).mean().sort_values(kind="stable").index
+    status = rows[rows[metric.name].isna()].groupby(["method", across])["status"].first()
+    floors: dict[Any, float] = {}
+    if metric.floor is not None:
+        truths = scored.dropna(subset=[metric.floor]).drop_duplicates("table")
+        floors = truths.groupby(across)[metric.floor].mean().to_dict()
+    return Grid(
+        metric=metric,
+        columns=tuple(columns),
+        titles=tuple(titles),
+        order=tuple(map(str, order)),
+        spreads={key: Spread(*numbers) for key, *numbers in table.itertuples(name=None)},
+        why={key: str(status[key]) for key in table.index[table["n"] == 0]},
+        floors=floors,
+        sizes=scored.groupby(across)["table"].nunique().to_dict(),
+        published=dict(published or {}),
+    )
