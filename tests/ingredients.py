@@ -8,12 +8,13 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from graphbam.graphs.cut import Cut
 from graphbam.graphs.graph import skeleton
 
 law = settings(max_examples=300, deadline=None, database=None)
 few = settings(max_examples=60, deadline=None, database=None)
 
-OBJECTIVES = ("shd", "fdr", "threshold")
+CUTS = (Cut(), Cut(fdr=0.1), Cut(threshold=0.5))
 CHAIN = skeleton([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
 SQUARE = skeleton([[0, 1, 0, 1], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
 

@@ -12,6 +12,7 @@ from pandas.testing import assert_frame_equal
 
 from graphbam.directions.cpdag import expected_shd
 from graphbam.errors import ConfigError, GraphbamError, GraphError, OrientationMissingError, ResultError
+from graphbam.graphs.cut import Cut
 from graphbam.graphs.equivalence import is_cpdag
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.output import figures
@@ -103,7 +104,7 @@ def directed(request):
     return Result(NAMES, p, colliders=claims)
 
 
-CUTS = [{}, {"objective": "fdr"}, {"fdr": 0.3}, {"objective": "threshold"}, {"threshold": 0.3}]
+CUTS = [{}, {"fdr": 0.1}, {"fdr": 0.3}, {"threshold": 0.5}, {"threshold": 0.3}]
 
 
 @pytest.mark.parametrize("ask", [
@@ -120,28 +121,25 @@ def test_whatever_the_networks_say_it_is_a_cpdag(directed, cut):
     assert is_cpdag(directed.cpdag(**cut).adjacency)
 
 
-def test_each_objective_does_what_it_says(directed):
+def test_each_cut_does_what_it_says(directed):
     p = directed.probabilities
-    nearest = directed.cpdag("shd")
-    assert nearest == directed.cpdag() == directed.graph()
-    assert nearest.expected_shd() <= directed.cpdag("threshold").expected_shd() + 1e-9
+    nearest = directed.cpdag()
+    assert nearest == directed.graph()
+    assert nearest.expected_shd() <= directed.cpdag(0.5).expected_shd() + 1e-9
     assert nearest.expected_shd() == pytest.approx(
         expected_shd(nearest.adjacency, p, directed.arrow_probabilities), abs=1e-9
     )
-    assert directed.cpdag("threshold").skeleton() == directed.skeleton(0.5)
+    assert directed.cpdag(0.5).skeleton() == directed.skeleton() == directed.skeleton(0.5)
     assert directed.cpdag(threshold=0.3).skeleton() == directed.graph(0.3).skeleton() == directed.skeleton(0.3)
-    assert directed.cpdag("fdr") == directed.cpdag(fdr=0.1)
+    assert directed.cpdag(Cut(fdr=0.1)) == directed.cpdag(fdr=0.1)
 
 
 @pytest.mark.parametrize(("cut", "says"), [
-    ({"objective": "shd", "fdr": 0.2}, "objective='shd' does not take fdr"),
-    ({"objective": "fdr", "threshold": 0.2}, "objective='fdr' does not take threshold"),
     ({"fdr": 0.1, "threshold": 0.5}, "both given"),
-    ({"objective": "best"}, "objective='best' is unknown"),
     ({"threshold": 1.5}, "threshold=1.5"),
     ({"fdr": 0.0}, "fdr=0.0"),
 ])  # fmt: skip
-def test_objectives_that_make_no_sense_are_refused(directed, cut, says):
+def test_cuts_that_make_no_sense_are_refused(directed, cut, says):
     with pytest.raises(ConfigError, match=says):
         directed.cpdag(**cut)
 

@@ -18,6 +18,7 @@ from graphbam.errors import (
 
 if TYPE_CHECKING:  # the same names as in _HOMES, for type checkers and editors
     from graphbam.benchmarks.run import benchmark
+    from graphbam.graphs.cut import Cut
     from graphbam.graphs.graph import Graph
     from graphbam.graphs.knowledge import Knowledge
     from graphbam.inference.journey import BAM, infer, infer_many
@@ -35,6 +36,7 @@ __all__ = [
     "BAM",
     "Budget",
     "ConfigError",
+    "Cut",
     "Failure",
     "Graph",
     "GraphError",
@@ -66,6 +68,7 @@ __all__ = [
 _HOMES = {
     "BAM": "graphbam.inference.journey",
     "Budget": "graphbam.training",
+    "Cut": "graphbam.graphs.cut",
     "Failure": "graphbam.result",
     "Graph": "graphbam.graphs.graph",
     "Knowledge": "graphbam.graphs.knowledge",

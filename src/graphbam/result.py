@@ -9,13 +9,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from graphbam.errors import ConfigError, GraphbamError, OrientationMissingError, ResultError
-from graphbam.graphs.cut import choose_pairs, tidy_probabilities
+from graphbam.errors import GraphbamError, OrientationMissingError, ResultError
+from graphbam.graphs.cut import EVEN, Cut, tidy_probabilities
 from graphbam.graphs.graph import MORAL, SKELETON, Graph, Matrix, directed_part, undirected_part
 from graphbam.graphs.knowledge import Knowledge
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from graphbam.directions.orientation import Orientation
     from graphbam.output.files import Link
-
-Objective: TypeAlias = Literal["shd", "fdr", "threshold"]
 
 VERSION = 1
 """Of the form of `Result.to_dict`."""
@@ -158,7 +156,7 @@ class Result:
     """Up to 1,000 rows of the table as the network saw it, shape (rows, D), for pictures; not part of `to_dict`."""
     colliders: npt.NDArray[np.void] | None = None
     """What the second network said: rows (a, c, b, probability) for a → c ← b, by place in `names`; None: not asked."""
-    _decided: dict[tuple[float | None, float | None], Orientation] = field(default_factory=dict, init=False)
+    _decided: dict[Cut, Orientation] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is remembered: the graphbam that opens a pickle decides anew."""
@@ -180,13 +178,17 @@ class Result:
 
     # ── graphs ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def skeleton(self, threshold: float = 0.5, fdr: float | None = None) -> Graph:
+    def skeleton(
+        self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
+    ) -> Graph:
         """Direct links: pairs whose skeleton probability reaches the threshold.
 
         Parameters
         ----------
-        threshold : float
-            Smallest probability of an edge.
+        cut : Cut or float, optional
+            What decides; a plain number is a threshold.
+        threshold : float, optional
+            Smallest probability of an edge; 0.5 if nothing is given.
         fdr : float, optional
             False-discovery target instead: the largest set of edges of which at most this share is expected
             to be wrong, by the calibrated probabilities.
@@ -196,39 +198,44 @@ class Result:
         Graph
             Undirected.
         """
-        return self._cut(self.probabilities[..., SKELETON], threshold, fdr)
+        links_dd = Cut.read(cut, threshold=threshold, fdr=fdr).links(self.probabilities[..., SKELETON])
+        return Graph(self.names, links_dd.astype(np.int8))
 
-    def moral_graph(self, threshold: float = 0.5, fdr: float | None = None) -> Graph:
+    def moral_graph(
+        self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
+    ) -> Graph:
         """Every pair that is dependent given all others: direct links and parents of a common child.
 
         Parameters are those of `skeleton`, applied to the sum of skeleton and moral probability.
         """
-        return self._cut(self.probabilities[..., SKELETON] + self.probabilities[..., MORAL], threshold, fdr)
+        p_dd = self.probabilities[..., SKELETON] + self.probabilities[..., MORAL]
+        return Graph(self.names, Cut.read(cut, threshold=threshold, fdr=fdr).links(p_dd).astype(np.int8))
 
-    def graph(self, threshold: float | None = None, fdr: float | None = None) -> Graph:
+    def graph(
+        self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
+    ) -> Graph:
         """The graph that files, pictures and reports show: `cpdag` where directions are known, else `skeleton`."""
-        if self.colliders is not None:
-            return self.cpdag(threshold=threshold, fdr=fdr)
-        threshold, fdr = choose_cut(threshold=threshold, fdr=fdr)
-        return self.skeleton(0.5 if threshold is None else threshold, fdr)
+        choose = self.skeleton if self.colliders is None else self.cpdag
+        return choose(cut, threshold=threshold, fdr=fdr)
 
     # ── directions ────────────────────────────────────────────────────────────────────────────────────────
 
     def cpdag(
-        self, objective: Objective | None = None, *, threshold: float | None = None, fdr: float | None = None
+        self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
     ) -> OrientedGraph:
         """Direct the links as far as the data and prior knowledge decide.
 
+        Without a cut, the graph with the smallest expected structural Hamming distance to the true CPDAG; see
+        `graphbam.directions.cpdag.decide`.
+
         Parameters
         ----------
-        objective : {"shd", "fdr", "threshold"}, optional
-            What makes a graph the best one, see `graphbam.directions.cpdag.decide`: the smallest expected structural
-            Hamming distance; the most edges that keep a false-discovery target, among edges and among arrows;
-            or all edges and colliders above a threshold. By default the one whose number is given, else ``"shd"``.
+        cut : Cut or float, optional
+            What decides; a plain number is a threshold.
         threshold : float, optional
-            For ``"threshold"``; 0.5 if not given.
+            All edges and colliders above a threshold instead.
         fdr : float, optional
-            For ``"fdr"``; 0.1 if not given.
+            The most edges that keep a false-discovery target instead, among edges and among arrows.
 
         Returns
         -------
@@ -247,15 +254,15 @@ class Result:
         >>> Result(("rain", "sprinkler", "wet"), p, colliders=[(0, 2, 1, 0.8)]).cpdag()
         Graph(3 variables: rain → wet, sprinkler → wet)
         """
-        decided = self._decide(*choose_cut(objective, threshold, fdr))
+        decided = self._decide(Cut.read(cut, threshold=threshold, fdr=fdr))
         p_dd = self.probabilities[..., SKELETON]
         return OrientedGraph(self.names, decided.adjacency, p_dd, decided.arrow_probability_dd)
 
     def arrows(
-        self, objective: Objective | None = None, *, threshold: float | None = None, fdr: float | None = None
+        self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
     ) -> pd.DataFrame:
         """Edges of `cpdag` with their probabilities, as `OrientedGraph.table` lists them; parameters as there."""
-        return self.cpdag(objective, threshold=threshold, fdr=fdr).table()
+        return self.cpdag(cut, threshold=threshold, fdr=fdr).table()
 
     @functools.cached_property
     def arrow_probabilities(self) -> Matrix:
@@ -265,24 +272,20 @@ class Result:
         return _frozen(arrow_probabilities(self.probabilities, self._colliders(), self._forbidden()))
 
     def to_dag(self) -> Graph:
-        """One DAG out of the class of `cpdag`, always the same; for another objective use ``cpdag(...).to_dag()``."""
+        """One DAG out of the class of `cpdag`, always the same; for another cut use ``cpdag(...).to_dag()``."""
         return self.cpdag().to_dag()
 
     def sample_dags(self, n: int, seed: int = 0) -> list[Graph]:
         """Draw DAGs from the class of `cpdag`, with replacement, as `OrientedGraph.sample_dags` does."""
         return self.cpdag().sample_dags(n, seed)
 
-    def _decide(self, threshold: float | None, fdr: float | None) -> Orientation:
+    def _decide(self, cut: Cut) -> Orientation:
         """Choose edges and arrows; remembered, since files, picture and report ask for the same again."""
         from graphbam.directions.cpdag import decide
 
-        if (threshold, fdr) not in self._decided:
-            numbers = {name: number for name, number in (("threshold", threshold), ("fdr", fdr)) if number is not None}
-            objective = next(iter(numbers), "shd")
-            self._decided[threshold, fdr] = decide(
-                self.probabilities, self._colliders(), objective, knowledge=self._forbidden(), **numbers
-            )
-        return self._decided[threshold, fdr]
+        if cut not in self._decided:
+            self._decided[cut] = decide(self.probabilities, self._colliders(), cut, knowledge=self._forbidden())
+        return self._decided[cut]
 
     def _colliders(self) -> npt.NDArray[np.void]:
         if self.colliders is None:
@@ -302,13 +305,6 @@ class Result:
         return np.array(
             [[known.forbids(a, b) or (a, b) in against for b in self.names] for a in self.names], dtype=bool
         )
-
-    def _cut(self, p_dd: Matrix, threshold: float, fdr: float | None) -> Graph:
-        upper = np.triu_indices(self.n_variables, 1)
-        chosen = choose_pairs(p_dd[upper], threshold, fdr)
-        adjacency = np.zeros(p_dd.shape, dtype=np.int8)
-        adjacency[upper] = chosen
-        return Graph(self.names, adjacency | adjacency.T)
 
     # ── tables and text ───────────────────────────────────────────────────────────────────────────────────
 
@@ -344,37 +340,46 @@ class Result:
         table: pd.DataFrame = pd.DataFrame(columns).iloc[ranked].reset_index(drop=True)
         return table
 
-    def summary(self, threshold: float | None = None, n_edges: int = 10) -> str:
+    def summary(
+        self,
+        cut: Cut | float | None = None,
+        n_edges: int = 10,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
+    ) -> str:
         """Say in a few lines what was found, what was done to the data and what to keep in mind."""
         rows = self.provenance.get("n_rows_used")
         lines = [f"{self.source or 'table'}: {self.n_variables} variables" + (f", {rows} rows" if rows else "")]
-        lines += self._say_links(threshold, n_edges)
+        lines += self._say_links(Cut.read(cut, threshold=threshold, fdr=fdr), n_edges)
         for title, sentences in (("Done to the data", self.changes), ("Keep in mind", self.warnings)):
             lines += [f"{title}:", *(f"  • {sentence}" for sentence in sentences)] if sentences else []
         return "\n".join(lines)
 
-    def _say_links(self, threshold: float | None, n_edges: int) -> list[str]:
+    def _say_links(self, cut: Cut, n_edges: int) -> list[str]:
         from graphbam.output.files import list_links
 
-        links, table = list_links(self, threshold), self.table()
+        links, table = list_links(self, cut), self.table()
         direct = {frozenset((link.a, link.b)) for link in links}
         is_apart = np.array([frozenset(pair) not in direct for pair in zip(table["a"], table["b"], strict=True)])
-        moral = table[is_apart & (table["skeleton"] + table["moral"] >= (0.5 if threshold is None else threshold))]
+        moral = table[
+            is_apart & (table["skeleton"] + table["moral"] >= (EVEN if cut.threshold is None else cut.threshold))
+        ]
         n_arrows = sum(link.is_directed for link in links)
         directed = f", {n_arrows} with a direction," if self.colliders is not None else ""
-        lines = [f"{_count(len(links), 'direct link')}{directed} and {len(moral)} moral {self.spell_cut(threshold)}"]
+        lines = [f"{_count(len(links), 'direct link')}{directed} and {len(moral)} moral {self.spell_cut(cut)}"]
         lines += [_link_line(link) for link in links[:n_edges]]
         if len(links) > n_edges:
             lines.append(f"  … and {len(links) - n_edges} more")
         return lines + [_moral_line(row) for row in moral.head(n_edges).to_dict("records")]
 
-    def spell_cut(self, threshold: float | None = None, fdr: float | None = None) -> str:
+    def spell_cut(self, cut: Cut) -> str:
         """Say how `graph` decides: ``"at p ≥ 0.5"``, ``"with at most 10 % expected false"`` …"""
-        if fdr is not None:
-            return f"with at most {100 * fdr:g} % expected false"
-        if threshold is None and self.colliders is not None:
+        if cut.fdr is not None:
+            return f"with at most {100 * cut.fdr:g} % expected false"
+        if cut.threshold is None and self.colliders is not None:
             return "with the smallest expected distance"
-        return f"at p ≥ {0.5 if threshold is None else threshold:g}"
+        return f"at p ≥ {EVEN if cut.threshold is None else cut.threshold:g}"
 
     def __repr__(self) -> str:
         p_dd = np.triu(self.probabilities[..., SKELETON], 1)
@@ -421,12 +426,17 @@ class Result:
     # ── files and pictures ────────────────────────────────────────────────────────────────────────────────
 
     def save(
-        self, folder: str | os.PathLike[str], threshold: float | None = None, fdr: float | None = None
+        self,
+        folder: str | os.PathLike[str],
+        cut: Cut | float | None = None,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
     ) -> list[Path]:
         """Write everything into a folder, as the command line does; see `graphbam.output.files.save_outputs`."""
         from graphbam.output.files import save_outputs
 
-        return save_outputs(self, folder, threshold=threshold, fdr=fdr)
+        return save_outputs(self, folder, Cut.read(cut, threshold=threshold, fdr=fdr))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
@@ -453,11 +463,18 @@ class Result:
 
         return plot(self, path, **settings)
 
-    def report(self, path: str | os.PathLike[str], threshold: float | None = None, fdr: float | None = None) -> Path:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        cut: Cut | float | None = None,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
+    ) -> Path:
         """Write the report, one HTML file that works offline; see `graphbam.output.report.write_report`."""
         from graphbam.output.report import write_report
 
-        return write_report(self, path, threshold=threshold, fdr=fdr)
+        return write_report(self, path, cut, threshold=threshold, fdr=fdr)
 
     def _repr_html_(self) -> str:
         from graphbam.output.report import render_card
@@ -474,36 +491,6 @@ class Failure:
 
     def __bool__(self) -> bool:
         return False
-
-
-def choose_cut(
-    objective: Objective | None = None, threshold: float | None = None, fdr: float | None = None
-) -> tuple[float | None, float | None]:
-    """Threshold and false-discovery target that an objective means: one of them, or neither for ``"shd"``.
-
-    Examples
-    --------
-    >>> choose_cut("fdr"), choose_cut(threshold=0.7), choose_cut("shd")
-    ((None, 0.1), (0.7, None), (None, None))
-    >>> choose_cut("shd", fdr=0.2)
-    Traceback (most recent call last):
-    graphbam.errors.ConfigError: objective='shd' does not take fdr; leave it out, or choose objective='fdr'.
-    """
-    given = {"threshold": threshold, "fdr": fdr}
-    if objective not in (None, "shd", *given):
-        raise ConfigError(f"objective={objective!r} is unknown; choose from 'shd', 'fdr', 'threshold'.")
-    numbers = {name: value for name, value in given.items() if value is not None}
-    if len(numbers) == 2:
-        raise ConfigError("threshold and fdr were both given, and only one of them can decide; leave one out.")
-    for name in numbers:
-        if objective not in (None, name):
-            raise ConfigError(
-                f"objective={objective!r} does not take {name}; leave it out, or choose objective={name!r}."
-            )
-    if objective in given and not numbers:
-        numbers = {"threshold": 0.5} if objective == "threshold" else {"fdr": 0.1}
-    choose_pairs(np.empty(0), numbers.get("threshold", 0.5), numbers.get("fdr"))  # refuses numbers out of range
-    return numbers.get("threshold"), numbers.get("fdr")
 
 
 def suspect_children(p_dd3: Matrix) -> npt.NDArray[np.int64]:

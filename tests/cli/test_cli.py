@@ -276,7 +276,9 @@ def test_directions_are_written_and_told(infer, table, toy_colliders, cut):
     assert {path.name for path in out.iterdir()} == FILES | {"arrows.csv"}
     stored = Result.from_dict(json.loads((out / "graph.json").read_text(encoding="utf-8")))
     words = dict(zip(cut[::2], cut[1::2], strict=True))
-    graph = stored.cpdag(words.get("--objective"), threshold=words.get("--threshold"), fdr=words.get("--fdr"))
+    graph = stored.cpdag(
+        threshold=words.get("--threshold"), fdr=words.get("--fdr", 0.1 if "--objective" in words else None)
+    )
     rows = pd.read_csv(out / "arrows.csv")
     assert {(r.a, r.b) for r in rows[rows["edge"] == "->"].itertuples()} == set(graph.directed_edges())
     assert {("a", "c"), ("d", "c")} <= set(graph.directed_edges())

@@ -18,13 +18,14 @@ from graphbam.directions.cpdag import decide, expected_shd
 from graphbam.directions.immoralities import read_beliefs, read_probabilities
 from graphbam.directions.orientation import direct_edges, orient
 from graphbam.directions.questions import claim_table, find_questions
-from graphbam.errors import ConfigError, GraphError, KnowledgeError
+from graphbam.errors import GraphError, KnowledgeError
+from graphbam.graphs.cut import Cut
 from graphbam.graphs.equivalence import consistent_extension, is_cpdag
 from graphbam.graphs.graph import edge_classes, is_dag, skeleton, v_structures
 from graphbam.graphs.metrics import shd
 from ingredients import (
     CHAIN,
-    OBJECTIVES,
+    CUTS,
     SQUARE,
     Numbers,
     certain,
@@ -44,10 +45,10 @@ from oracle import dags, markov_classes, random_dag, union
 
 
 @settings(max_examples=1000, deadline=None, database=None)
-@given(numbers, sizes, st.sampled_from(OBJECTIVES), st.floats(0.01, 0.99))
-def test_deciding_by_any_probabilities_gives_a_cpdag(draw, d, objective, level):
+@given(numbers, sizes, st.sampled_from([None, "fdr", "threshold"]), st.floats(0.01, 0.99))
+def test_deciding_by_any_probabilities_gives_a_cpdag(draw, d, number, level):
     p_dd3 = draw.probabilities(d)
-    result = decide(p_dd3, draw.claims(complete(d), fitting=False), objective, threshold=level, fdr=level)
+    result = decide(p_dd3, draw.claims(complete(d), fitting=False), Cut(**({number: level} if number else {})))
     assert is_cpdag(result.adjacency)
     assert np.isfinite(result.arrow_probability_dd).all()
 
@@ -59,8 +60,8 @@ def test_graphs_of_one_variable_and_none():
 
 
 @few
-@given(st.integers(2, 8), st.integers(0, 2**32), st.sampled_from(OBJECTIVES))
-def test_decisions_follow_the_variables(d, seed, objective):
+@given(st.integers(2, 8), st.integers(0, 2**32), st.sampled_from(CUTS))
+def test_decisions_follow_the_variables(d, seed, cut):
     rng = np.random.default_rng(seed)
     p_dd3 = Numbers(seed, "free").probabilities(d)
     triples = [triple for triple in itertools.permutations(range(d), 3) if triple[0] < triple[2]]
@@ -68,44 +69,44 @@ def test_decisions_follow_the_variables(d, seed, objective):
     new = rng.permutation(d)
     back = np.argsort(new)
     moved = [(int(new[a]), int(new[c]), int(new[b]), q) for a, c, b, q in claims]
-    first = decide(p_dd3, claims, objective)
-    second = decide(p_dd3[np.ix_(back, back)], moved, objective)
+    first = decide(p_dd3, claims, cut)
+    second = decide(p_dd3[np.ix_(back, back)], moved, cut)
     np.testing.assert_array_equal(second.adjacency[np.ix_(new, new)], first.adjacency)
 
 
 # ── exact with exact probabilities ─────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_certain_probabilities_give_the_true_cpdag_of_every_small_dag(objective):
+@pytest.mark.parametrize("cut", CUTS)
+def test_certain_probabilities_give_the_true_cpdag_of_every_small_dag(cut):
     """Through all steps: questions, claims, decision. All 543 DAGs, grouped in their 185 classes."""
     for members in markov_classes(4):
         p_dd3 = certain(edge_classes(members[0]))
         true = {tuple(row) for row in v_structures(members[0]).tolist()}
         asked = find_questions(p_dd3)
         claims = claim_table(asked, [[(s.a, c, s.b) in true for c in s.candidates.tolist()] for s in asked])
-        result = decide(p_dd3, claims, objective)
+        result = decide(p_dd3, claims, cut)
         np.testing.assert_array_equal(result.adjacency, union(members))
         assert expected_shd(result.adjacency, p_dd3, result.arrow_probability_dd) == 0
 
 
 def test_moral_probabilities_alone_direct_edges():
     p_dd3 = certain(edge_classes([[0, 0, 1], [0, 0, 1], [0, 0, 0]]))
-    for objective in OBJECTIVES:
-        assert edges_of(decide(p_dd3, objective=objective).adjacency) == [(0, 2), (1, 2)]
+    for cut in CUTS:
+        assert edges_of(decide(p_dd3, cut=cut).adjacency) == [(0, 2), (1, 2)]
 
 
 # ── knowledge ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @law
-@given(numbers, st.integers(2, 8), st.sampled_from(OBJECTIVES))
-def test_decisions_never_hold_a_forbidden_arrow(draw, d, objective):
+@given(numbers, st.integers(2, 8), st.sampled_from(CUTS))
+def test_decisions_never_hold_a_forbidden_arrow(draw, d, cut):
     """Any forbidden arrows at all: pairs without direction vanish, cycles lose an edge."""
     forbidden = draw.rng.random((d, d)) < 0.4
     p_dd3 = np.minimum(draw.probabilities(d), [1, 0.999, 1])
     p_dd3[..., 0] = 1 - p_dd3[..., 1:].sum(axis=-1)
-    result = decide(p_dd3, draw.claims(complete(d), fitting=False), objective, knowledge=forbidden)
+    result = decide(p_dd3, draw.claims(complete(d), fitting=False), cut, knowledge=forbidden)
     arrows = (result.adjacency > 0) & (result.adjacency.T == 0)
     assert not (arrows & forbidden).any()
     assert not ((result.adjacency & result.adjacency.T) > 0)[forbidden].any()
@@ -113,14 +114,14 @@ def test_decisions_never_hold_a_forbidden_arrow(draw, d, objective):
 
 
 @law
-@given(dags(max_d=8, max_degree=4), numbers, st.sampled_from(OBJECTIVES))
-def test_required_edges_of_a_dag_are_in_every_decision(dag, draw, objective):
+@given(dags(max_d=8, max_degree=4), numbers, st.sampled_from(CUTS))
+def test_required_edges_of_a_dag_are_in_every_decision(dag, draw, cut):
     d = len(dag)
     required = [edge for edge in edges_of(dag) if draw.rng.random() < 0.5]
     p_dd3 = draw.probabilities(d)
     for i, j in required:
         p_dd3[i, j] = p_dd3[j, i] = [0, 1, 0]
-    result = decide(p_dd3, draw.claims(complete(d), fitting=False), objective, knowledge=forbidding(d, required))
+    result = decide(p_dd3, draw.claims(complete(d), fitting=False), cut, knowledge=forbidding(d, required))
     assert all(result.adjacency[i, j] and not result.adjacency[j, i] for i, j in required)
 
 
@@ -129,8 +130,8 @@ def test_the_least_likely_edge_of_a_forbidden_cycle_goes():
     for (i, j), p in {(0, 1): 0.9, (1, 2): 0.8, (0, 2): 0.7}.items():
         p_dd3[i, j] = p_dd3[j, i] = [1 - p, p, 0]
     around = forbidding(3, [(0, 1), (1, 2), (2, 0)])
-    for objective in ("shd", "threshold"):
-        assert edges_of(decide(p_dd3, (), objective, knowledge=around).adjacency) == [(0, 1), (1, 2)]
+    for cut in (Cut(), Cut(0.5)):
+        assert edges_of(decide(p_dd3, (), cut, knowledge=around).adjacency) == [(0, 1), (1, 2)]
     with pytest.raises(KnowledgeError, match=r"leave no DAG with this skeleton.*cycle"):
         decide(certain(complete(3)), knowledge=around)
 
@@ -188,7 +189,7 @@ def test_four_variables_nothing_on_the_ladder_is_better(seed, spread):
     chosen = expected_shd(result.adjacency, p_dd3, arrow_dd)
     for level in np.unique(p_dd3[..., 1][np.triu_indices(4, 1)]):
         if level >= 0.25:
-            ladder = decide(p_dd3, claims, "threshold", threshold=level).adjacency
+            ladder = decide(p_dd3, claims, Cut(level)).adjacency
             beliefs = read_beliefs(p_dd3, claims)
             accepted = direct_edges(skeleton(ladder) > 0, beliefs, np.zeros((4, 4), bool), [0.5])
             assert chosen <= expected_shd(accepted[0], p_dd3, arrow_dd) + 1e-9
@@ -260,7 +261,7 @@ def test_where_all_burdens_cannot_go_one_may():
 @given(numbers, sizes, st.floats(0.02, 0.6))
 def test_the_false_discovery_target_is_kept_on_edges_and_on_arrows(draw, d, fdr):
     p_dd3 = draw.probabilities(d)
-    result = decide(p_dd3, draw.claims(complete(d), fitting=False), "fdr", fdr=fdr)
+    result = decide(p_dd3, draw.claims(complete(d), fitting=False), Cut(fdr=fdr))
     p_dd = read_probabilities(p_dd3)[..., 1]
     adjacent, arrows = skeleton(result.adjacency) > 0, (result.adjacency > 0) & (result.adjacency.T == 0)
     if adjacent.any():
@@ -271,9 +272,9 @@ def test_the_false_discovery_target_is_kept_on_edges_and_on_arrows(draw, d, fdr)
 
 def test_the_paper_takes_everything_from_the_threshold_on():
     p_dd3 = p_of(CHAIN, 0.5)
-    assert edges_of(decide(p_dd3, [(0, 1, 2, 0.5)], "threshold").adjacency) == [(0, 1), (2, 1)]
-    assert not decide(p_dd3, [(0, 1, 2, 0.5)], "threshold", threshold=0.51).adjacency.any()
-    assert edges_of(decide(p_dd3, [(0, 1, 2, 0.4)], "threshold", threshold=0.4).adjacency) == [(0, 1), (2, 1)]
+    assert edges_of(decide(p_dd3, [(0, 1, 2, 0.5)], Cut(0.5)).adjacency) == [(0, 1), (2, 1)]
+    assert not decide(p_dd3, [(0, 1, 2, 0.5)], Cut(0.51)).adjacency.any()
+    assert edges_of(decide(p_dd3, [(0, 1, 2, 0.4)], Cut(0.4)).adjacency) == [(0, 1), (2, 1)]
 
 
 # ── refusals ───────────────────────────────────────────────────────────────────────────────────────────
@@ -282,8 +283,6 @@ def test_the_paper_takes_everything_from_the_threshold_on():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: decide(p_of(CHAIN), objective="best"), ConfigError, "objective='best' is unknown; choose from"),
-        (lambda: decide(p_of(CHAIN), objective="fdr", fdr=0), ConfigError, "fdr=0"),
         (lambda: expected_shd(np.zeros((2, 2)), p_of(CHAIN), np.zeros((3, 3))), GraphError, "2 variables"),
     ],
 )

@@ -15,6 +15,7 @@ import pytest
 
 import graphbam as gb
 from graphbam.errors import ConfigError, GraphError
+from graphbam.graphs.cut import Cut
 from graphbam.graphs.graph import Graph
 from graphbam.output.files import (
     OUTPUTS,
@@ -148,7 +149,7 @@ def test_arrows_survive_as_csv_and_json(directed, tmp_path):
         for key, numbers in numbers_of(read).items():
             assert numbers == pytest.approx(expected[key], rel=1e-4, abs=1e-6)
     assert values[1]["cut"] == {"objective": "shd"}
-    assert json.loads(to_json(directed, fdr=0.2))["cut"] == {"fdr": 0.2}
+    assert json.loads(to_json(directed, Cut(fdr=0.2)))["cut"] == {"fdr": 0.2}
     again = Result.from_dict(values[1])
     assert again.cpdag() == graph
     matrix = pd.read_csv(io.StringIO(to_adjacency_csv(directed)), index_col=0)
@@ -169,7 +170,7 @@ def test_arrows_survive_as_graphml_and_dot(directed, tmp_path, threshold):
             assert data["skeleton"] == pytest.approx(directed.probabilities[i, j, 1])
             assert data["forward"] == pytest.approx(graph.arrow_probability_dd[i, j])
             assert data["backward"] == pytest.approx(graph.arrow_probability_dd[j, i])
-    names, edges = read_dot(to_dot(directed, threshold))
+    names, edges = read_dot(to_dot(directed, Cut(threshold)))
     assert list(names.values()) == ODD
     assert unordered(edges) == unordered(edges_of(graph))
     labels = [float(label) for label in re.findall(r'-> n\d+ \[.*label="([.\d]+)"\]', to_dot(graph))]
@@ -178,7 +179,7 @@ def test_arrows_survive_as_graphml_and_dot(directed, tmp_path, threshold):
 
 
 def test_outputs_tell_of_arrows_where_they_are_known(directed, tmp_path):
-    save_outputs(directed, tmp_path, fdr=0.3)
+    save_outputs(directed, tmp_path, Cut(fdr=0.3))
     assert {path.name for path in tmp_path.iterdir()} == set(OUTPUTS)
     table = pd.read_csv(tmp_path / "arrows.csv", keep_default_na=False)
     assert numbers_of(table).keys() == numbers_of(directed.arrows(fdr=0.3)).keys()

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
-from graphbam.graphs.cut import choose_pairs
+from graphbam.graphs.cut import Cut
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.output.report import FDR_LEVELS, MOST_PAIRS, build_model, render, write_report
 from graphbam.result import Result
@@ -49,16 +49,16 @@ def test_false_discovery_levels_are_those_of_the_result():
     result = make_result(9)
     p_n = result.probabilities[..., 1][np.triu_indices(9, 1)]
     for level in build_model(result)["levels"]:
-        assert level["links"] == choose_pairs(p_n, fdr=level["fdr"]).sum()
+        assert level["links"] == Cut(fdr=level["fdr"]).choose(p_n).sum()
         assert level["links"] in (0, (p_n.round(4) >= level["threshold"]).sum())
-    start = build_model(result, fdr=0.2)["threshold"]
-    assert (p_n.round(4) >= start).sum() == choose_pairs(p_n, fdr=0.2).sum()
+    start = build_model(result, Cut(fdr=0.2))["threshold"]
+    assert (p_n.round(4) >= start).sum() == Cut(fdr=0.2).choose(p_n).sum()
 
 
 @pytest.mark.parametrize("cut", [{}, {"fdr": 0.05}, {"threshold": 0.3}, {"fdr": 0.33}])
 def test_the_model_holds_the_graphs_with_directions(cut):
     result = make_result(7, colliders=Contrast())
-    model = read_model(render(result, **cut))
+    model = read_model(render(result, Cut(**cut)))
     pairs, graphs = model["pairs"], model["graphs"]
     expected = [cut, {}, *({"fdr": level} for level in FDR_LEVELS)]
     expected = [one for k, one in enumerate(expected) if one not in expected[:k]]

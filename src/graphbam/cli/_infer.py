@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphbam.errors import ConfigError, GraphbamError
+from graphbam.errors import ConfigError, GraphbamError, Setting
 
 if TYPE_CHECKING:
+    from graphbam.graphs.cut import Cut
     from graphbam.result import Failure, Result
 
 NO_PICTURE = "no graph.png, since matplotlib is missing; run: pip install 'graphbam[plot]'"
@@ -84,11 +85,20 @@ def _check_out(out: Path) -> None:
         raise ConfigError(f"{out} is a file; the outputs need a folder. Choose another name with -o.")
 
 
-def _read_cut(objective: Any, threshold: float | None, fdr: float | None) -> dict[str, float | None]:
+def _read_cut(objective: str | None, threshold: float | None, fdr: float | None) -> Cut:
     """What decides which links there are; refuses the impossible before the work, not after it."""
-    from graphbam.result import choose_cut
+    from graphbam.graphs.cut import Cut
 
-    return dict(zip(("threshold", "fdr"), choose_cut(objective, threshold, fdr), strict=True))
+    given = {"threshold": threshold, "fdr": fdr}
+    if objective not in (None, "shd", *given):
+        raise ConfigError(Setting("objective", objective), " is unknown; choose from shd, fdr, threshold.")
+    for name, number in given.items():
+        if number is not None and objective not in (None, name):
+            way_out = " does not take ", Setting(name), "; leave it out, or choose ", Setting("objective", name), "."
+            raise ConfigError(Setting("objective", objective), *way_out)
+    if objective in given and given[objective] is None:
+        given[objective] = 0.5 if objective == "threshold" else 0.1
+    return Cut(**given)
 
 
 def _find_source(table: str) -> Path:
@@ -123,7 +133,7 @@ def _unique_stems(tables: list[Path]) -> list[str]:
     ]
 
 
-def _try_to_write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -> dict[str, Any]:
+def _try_to_write(answer: Result | Failure, folder: Path, cut: Cut) -> dict[str, Any]:
     """`_write` for one table of many: what goes wrong is noted, the others go on."""
     try:
         return _write(answer, folder, cut)
@@ -131,14 +141,14 @@ def _try_to_write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -
         return {"source": answer.source, "error": str(error)}
 
 
-def _write(answer: Result | Failure, folder: Path, cut: dict[str, Any]) -> dict[str, Any]:
+def _write(answer: Result | Failure, folder: Path, cut: Cut) -> dict[str, Any]:
     """Write all files of one answer, all of them or none."""
     from graphbam.output import figures
     from graphbam.result import Failure
 
     if isinstance(answer, Failure):
         return {"source": answer.source, "error": answer.message}
-    files = answer.save(folder, **cut)
+    files = answer.save(folder, cut)
     notes = [] if figures.has_matplotlib() else [NO_PICTURE]
     return {"source": answer.source, "result": answer, "files": files, "notes": notes}
 
@@ -159,7 +169,7 @@ def _progress(is_silent: bool) -> Iterator[Callable[[float, str], None]]:
 # ── what was found ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _print(reports: list[dict[str, Any]], *, is_folder: bool, cut: dict[str, Any], quiet: bool, as_json: bool) -> None:
+def _print(reports: list[dict[str, Any]], *, is_folder: bool, cut: Cut, quiet: bool, as_json: bool) -> None:
     from graphbam.cli import _summary
 
     failed = [report for report in reports if "error" in report]

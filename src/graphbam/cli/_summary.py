@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from graphbam.graphs.cut import Cut
 from graphbam.output.files import Link, list_links
 from graphbam.result import OrientedGraph, Result
 
@@ -26,12 +27,12 @@ WHAT = {
 """Files in the order they are named, with what they are good for."""
 
 
-def to_dict(report: dict[str, Any], cut: dict[str, Any]) -> dict[str, Any]:
+def to_dict(report: dict[str, Any], cut: Cut) -> dict[str, Any]:
     """The summary as plain numbers, lists and text."""
     if "error" in report:
         return {"source": report["source"], "error": report["error"]}
     result: Result = report["result"]
-    links = list_links(result, **cut)
+    links = list_links(result, cut)
     return {
         "source": result.source,
         "n_variables": result.n_variables,
@@ -50,10 +51,10 @@ def to_dict(report: dict[str, Any], cut: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def show(report: dict[str, Any], cut: dict[str, Any], *, is_brief: bool = False) -> None:
+def show(report: dict[str, Any], cut: Cut, *, is_brief: bool = False) -> None:
     """Print what was found, what was done, what to keep in mind, and where the files are."""
     result: Result = report["result"]
-    links = list_links(result, **cut)
+    links = list_links(result, cut)
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text.assemble((_line(result.source or "table"), "bold"), f"  {_facts(result)}"))
     console.print(Text("  " + _headline(result, links, cut)))
@@ -80,9 +81,9 @@ def _facts(result: Result) -> str:
     return f"{result.n_variables} variables" + (f" · {rows} rows" if rows else "")
 
 
-def _headline(result: Result, links: list[Link], cut: dict[str, Any]) -> str:
+def _headline(result: Result, links: list[Link], cut: Cut) -> str:
     wrong = _expect_false(links)
-    parts = [f"{len(links)} link{'' if len(links) == 1 else 's'} {result.spell_cut(**cut)}"]
+    parts = [f"{len(links)} link{'' if len(links) == 1 else 's'} {result.spell_cut(cut)}"]
     if links:
         parts.append(f"{'fewer than 0.1' if wrong < 0.1 else f'{wrong:.1f}'} expected false")
     moral = len(_list_moral(result, cut))
@@ -131,10 +132,9 @@ def _show_files(console: Console, report: dict[str, Any]) -> None:
             console.print(Text.assemble("  ", str(files[name]).ljust(width), (f"  {WHAT[name]}", "dim")))
 
 
-def _list_moral(result: Result, cut: dict[str, Any]) -> set[frozenset[str]]:
-    threshold = 0.5 if cut["threshold"] is None else cut["threshold"]
-    pairs = {frozenset(pair) for pair in result.moral_graph(threshold, cut["fdr"]).undirected_edges()}
-    return pairs - {frozenset(pair) for pair in result.graph(**cut).skeleton().undirected_edges()}
+def _list_moral(result: Result, cut: Cut) -> set[frozenset[str]]:
+    pairs = {frozenset(pair) for pair in result.moral_graph(cut).undirected_edges()}
+    return pairs - {frozenset(pair) for pair in result.graph(cut).skeleton().undirected_edges()}
 
 
 def _count_arrows(result: Result, links: list[Link]) -> int | None:
@@ -142,9 +142,9 @@ def _count_arrows(result: Result, links: list[Link]) -> int | None:
     return None if result.colliders is None else sum(link.is_directed for link in links)
 
 
-def _expect_distance(result: Result, cut: dict[str, Any]) -> float | None:
+def _expect_distance(result: Result, cut: Cut) -> float | None:
     """Expected structural Hamming distance to the true CPDAG; None where directions are not known."""
-    graph = result.graph(**cut)
+    graph = result.graph(cut)
     return round(graph.expected_shd(), 4) if isinstance(graph, OrientedGraph) else None
 
 

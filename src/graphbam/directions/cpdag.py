@@ -42,14 +42,13 @@ from graphbam.directions.immoralities import (
     Beliefs,
     Forbidden,
     Indices,
-    choose_edges,
     read_beliefs,
     read_forbidden,
     read_probabilities,
 )
 from graphbam.directions.orientation import Orientation, direct_edges
-from graphbam.errors import ConfigError, GraphError
-from graphbam.graphs.cut import choose_pairs
+from graphbam.errors import GraphError
+from graphbam.graphs.cut import Cut
 from graphbam.graphs.graph import SKELETON, BoolMatrix, Matrix, ancestors, check_adjacency, is_dag
 
 __all__ = ["decide", "expected_shd"]
@@ -62,6 +61,9 @@ MOST_STRICTNESSES = 6
 
 MOST_BURDENS = 16
 """Number of edges not worth their cost that it tries to leave out one by one."""
+
+
+NEAREST = Cut()
 
 
 def expected_shd(graph: ArrayLike, p_dd3: ArrayLike, arrow_dd: ArrayLike) -> float:
@@ -104,10 +106,8 @@ def _expected_cost(edges: BoolMatrix, p_dd: Matrix, arrow_dd: Matrix) -> Matrix:
 def decide(
     p_dd3: ArrayLike,
     colliders: Any = None,
-    objective: str = "shd",
+    cut: Cut = NEAREST,
     *,
-    threshold: float = 0.5,
-    fdr: float = 0.1,
     knowledge: Forbidden | None = None,
 ) -> Orientation:
     """Choose a graph with directions.
@@ -118,13 +118,10 @@ def decide(
         Calibrated probabilities of none · skeleton · moral, knowledge about edges already enforced in them.
     colliders : iterable of (a, c, b, probability), optional
         Claims of the second network. Triples without claim are judged by the moral probability of their ends.
-    objective : {"shd", "fdr", "threshold"}
-        ``"shd"``: the smallest expected structural Hamming distance (`expected_shd`) among many graphs;
-        ``"fdr"``: as many edges as possible with at most a share `fdr` of wrong ones to be expected, among
-        all edges and among the arrows;
-        ``"threshold"``: edges and colliders with probability `threshold` or more, as in the paper.
-    threshold, fdr : float
-        For the objectives of the same name.
+    cut : Cut
+        With neither number, the smallest expected structural Hamming distance (`expected_shd`) among many graphs.
+        With a false-discovery target, as many edges as possible with at most that share of wrong ones to be expected,
+        among all edges and among the arrows. With a threshold, edges and colliders from there on, as in the paper.
     knowledge : array_like, shape (d, d), or function of (i, j), optional
         True where the arrow i → j is forbidden. Pairs with both directions forbidden are not adjacent. If
         the edges with only one permitted direction close a cycle, the least likely of them is left out.
@@ -141,15 +138,15 @@ def decide(
 
     Notes
     -----
-    ``"shd"`` looks at skeletons of up to 16 levels of probability, spread over the distinct ones from 0.25 on,
-    with 0.5 added; at the best of them also at stricter levels for colliders; and then leaves out, as long as
-    that helps, edges that cost more as they are marked than if they were absent: all of them, or those whose
+    The smallest distance is looked for among skeletons of up to 16 levels of probability, spread over the distinct
+    ones from 0.25 on, with 0.5 added; at the best of them also at stricter levels for colliders; and then without, as
+    long as that helps, edges that cost more as they are marked than if they were absent: all of them, or those whose
     absence helps by itself. The graph of the certain edges alone, mostly the empty graph, is one of the
     candidates, and by the same probabilities it is never worse than the empty graph. Hence neither is the result.
 
-    ``"fdr"`` counts an arrow as right if the edge exists and points that way. The arrows of a CPDAG cannot be
-    taken back one by one, and a skeleton with long cycles has some in any case. So the target for arrows is met
-    by stricter levels for colliders, and by leaving out the edges with the least sure arrows; of the graphs
+    For a false-discovery target an arrow is right if the edge exists and points that way. The arrows of a CPDAG
+    cannot be taken back one by one, and a skeleton with long cycles has some in any case. So the target for arrows is
+    met by stricter levels for colliders, and by leaving out the edges with the least sure arrows; of the graphs
     that come out, the one with most edges is returned, and of those the one with most arrows.
 
     Examples
@@ -162,20 +159,18 @@ def decide(
     array([[0, 0, 1],
            [0, 0, 1],
            [1, 1, 0]], dtype=int8)
-    >>> int(decide(p_dd3, [(0, 2, 1, 0.1)], "fdr").adjacency.sum())
+    >>> int(decide(p_dd3, [(0, 2, 1, 0.1)], Cut(fdr=0.1)).adjacency.sum())
     0
     """
     p_dd3 = read_probabilities(p_dd3)
-    least = min(SUPPORT_FROM, threshold) if objective == "threshold" else SUPPORT_FROM
+    least = min(SUPPORT_FROM, cut.threshold or 1.0)
     choice = _Choice(read_beliefs(p_dd3, colliders), read_forbidden(knowledge, len(p_dd3)), least)
-    if objective == "threshold":
-        (adjacency,) = choice.graphs(choose_edges(choice.p_dd, threshold), [threshold])
-    elif objective == "fdr":
-        adjacency = choice.controlled(fdr)
-    elif objective == "shd":
-        adjacency = choice.nearest()
+    if cut.threshold is not None:
+        (adjacency,) = choice.graphs(cut.links(choice.p_dd), [cut.threshold])
+    elif cut.fdr is not None:
+        adjacency = choice.controlled(cut)
     else:
-        raise ConfigError(f"objective={objective!r} is unknown; choose from 'shd', 'fdr', 'threshold'.")
+        adjacency = choice.nearest()
     return Orientation(adjacency, choice.arrow_dd)
 
 
@@ -235,29 +230,29 @@ class _Choice:
         kept.flat[places] = False
         return min(self.graphs(kept & kept.T, (0.5, np.inf)), key=self.cost)
 
-    def controlled(self, fdr: float) -> NDArray[np.int8]:
+    def controlled(self, cut: Cut) -> NDArray[np.int8]:
         """Most edges, then most arrows, that keep the target."""
-        largest = choose_edges(self.p_dd, fdr=fdr)
-        graphs = [self._with_sure_arrows(largest, accept, fdr) for accept in self.strictnesses()]
+        largest = cut.links(self.p_dd)
+        graphs = [self._with_sure_arrows(largest, accept, cut) for accept in self.strictnesses()]
         return max(graphs, key=lambda graph: ((graph | graph.T).sum(), -graph.sum()))
 
-    def _with_sure_arrows(self, adjacent: BoolMatrix, accept: float, fdr: float) -> NDArray[np.int8]:
+    def _with_sure_arrows(self, adjacent: BoolMatrix, accept: float, cut: Cut) -> NDArray[np.int8]:
         """Leave out the least sure edges and the edges with the least sure arrows until both keep the target."""
         while True:
             (graph,) = self.graphs(adjacent, [accept])
             adjacent = (graph | graph.T) > 0
-            unsure = _unsure(np.triu(adjacent), self.p_dd, fdr)
-            unsure |= _unsure((graph > 0) & (graph.T == 0), self.p_dd * self.arrow_dd, fdr)
+            unsure = _unsure(np.triu(adjacent), self.p_dd, cut)
+            unsure |= _unsure((graph > 0) & (graph.T == 0), self.p_dd * self.arrow_dd, cut)
             unsure &= self.p_dd < 1
             if not unsure.any():
                 return graph
             adjacent &= ~(unsure | unsure.T)
 
 
-def _unsure(chosen: BoolMatrix, p_dd: Matrix, fdr: float) -> BoolMatrix:
+def _unsure(chosen: BoolMatrix, p_dd: Matrix, cut: Cut) -> BoolMatrix:
     """Mark the entries that have to go for the others to keep the target."""
     unsure = np.zeros_like(chosen)
-    unsure[chosen] = ~choose_pairs(p_dd[chosen], fdr=fdr)
+    unsure[chosen] = ~cut.choose(p_dd[chosen])
     return unsure
 
 

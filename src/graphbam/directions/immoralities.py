@@ -28,13 +28,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbam.errors import GraphError, KnowledgeError
-from graphbam.graphs.cut import choose_pairs, tidy_probabilities
+from graphbam.graphs.cut import tidy_probabilities
 from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix, Matrix
 
 __all__ = [
     "CLAIM",
     "Beliefs",
-    "choose_edges",
     "read_beliefs",
     "read_claims",
     "read_forbidden",
@@ -93,14 +92,6 @@ def read_forbidden(knowledge: Forbidden | None, n_variables: int) -> BoolMatrix:
         )
     np.fill_diagonal(matrix, False)
     return matrix
-
-
-def choose_edges(p_dd: Matrix, threshold: float = 0.5, fdr: float | None = None) -> BoolMatrix:
-    """Choose pairs as `graphbam.graphs.cut.choose_pairs` does; return a symmetric matrix."""
-    upper = np.triu_indices(len(p_dd), 1)
-    chosen = np.zeros(p_dd.shape, dtype=bool)
-    chosen[upper] = choose_pairs(p_dd[upper], threshold, fdr)
-    return chosen | chosen.T
 
 
 # ── beliefs ───────────────────────────────────────────────────────────────────────────────────────────────

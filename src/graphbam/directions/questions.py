@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphbam.directions.immoralities import CLAIM, Indices, choose_edges, read_probabilities
+from graphbam.directions.immoralities import CLAIM, Indices, read_probabilities
 from graphbam.errors import GraphError
+from graphbam.graphs.cut import Cut
 from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix, skeleton
 
 __all__ = ["Question", "claim_table", "find_questions"]
@@ -68,10 +69,10 @@ def find_questions(
     """
     p_dd3 = read_probabilities(p_dd3)
     if skeleton_dd is None:
-        adjacent = choose_edges(p_dd3[..., SKELETON], threshold)
+        adjacent = Cut(threshold).links(p_dd3[..., SKELETON])
     else:
         adjacent = _read_skeleton(skeleton_dd, len(p_dd3))
-    is_moral = choose_edges(p_dd3[..., MORAL], threshold if moral_threshold is None else moral_threshold)
+    is_moral = Cut(threshold if moral_threshold is None else moral_threshold).links(p_dd3[..., MORAL])
     if skeleton_dd is not None:
         is_moral &= ~adjacent
     a, b = np.nonzero(np.triu(is_moral))

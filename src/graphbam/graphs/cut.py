@@ -1,12 +1,17 @@
-"""Probabilities of none · skeleton · moral for every pair: how they are made exact, and which pairs a cut chooses."""
+"""Probabilities of none · skeleton · moral for every pair: how they are made exact, and which pairs a `Cut` chooses."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphbam.errors import ConfigError, GraphError
-from graphbam.graphs.graph import Matrix
+from graphbam.errors import ConfigError, GraphError, Setting
+from graphbam.graphs.graph import BoolMatrix, Matrix
+
+EVEN = 0.5
+"""Without a threshold or a target, pairs that are rather linked than not become links."""
 
 
 def tidy_probabilities(p_dd3: ArrayLike, n_variables: int) -> Matrix:
@@ -31,34 +36,80 @@ def tidy_probabilities(p_dd3: ArrayLike, n_variables: int) -> Matrix:
     return result
 
 
-def choose_pairs(p_n: Matrix, threshold: float = 0.5, fdr: float | None = None) -> NDArray[np.bool_]:
-    """Choose the pairs above a threshold, or the largest set that keeps a false-discovery target.
+@dataclass(frozen=True)
+class Cut:
+    """Which pairs become links: all from a threshold on, or the most that keep a false-discovery target.
 
-    With calibrated probabilities a chosen pair is wrong with probability 1 − p, so the expected share of
-    wrong ones in a set is the mean of 1 − p. Pairs with equal probability are taken together or not at all.
-
-    Parameters
-    ----------
-    p_n : ndarray, shape (N,)
-        Probabilities of the pairs.
-    threshold : float
-        In (0, 1]; used without `fdr`.
-    fdr : float, optional
-        In (0, 1): the target.
+    With neither, those that are rather linked than not.
 
     Examples
     --------
-    >>> choose_pairs(np.array([0.99, 0.8, 0.6, 0.1]), fdr=0.15).tolist()
+    >>> Cut(fdr=0.15).choose(np.array([0.99, 0.8, 0.6, 0.1])).tolist()
     [True, True, False, False]
+    >>> Cut(threshold=0.5, fdr=0.1)
+    Traceback (most recent call last):
+    graphbam.errors.ConfigError: threshold and fdr were both given, and only one of them can decide; leave one out.
     """
-    if fdr is None:
-        if not 0 < threshold <= 1:
-            raise ConfigError(f"threshold={threshold} is not a probability of an edge; pass a number in (0, 1].")
-        return np.asarray(p_n >= threshold)
-    if not 0 < fdr < 1:
-        raise ConfigError(f"fdr={fdr} is not a share of false discoveries; pass a number between 0 and 1.")
-    levels, counts = np.unique(p_n, return_counts=True)
-    levels, counts = levels[::-1], counts[::-1]
-    expected = np.cumsum((1 - levels) * counts) / np.cumsum(counts)
-    good = (expected <= fdr) & (levels > 0)
-    return np.asarray(p_n >= levels[good][-1]) if good.any() else np.zeros(len(p_n), dtype=bool)
+
+    threshold: float | None = None
+    """Smallest probability of a link, in (0, 1]."""
+    fdr: float | None = None
+    """Largest share of false links to be expected, in (0, 1)."""
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and self.fdr is not None:
+            raise ConfigError(
+                *(Setting("threshold"), " and ", Setting("fdr")),
+                " were both given, and only one of them can decide; leave one out.",
+            )
+        if self.threshold is not None and not 0 < self.threshold <= 1:
+            found = Setting("threshold", self.threshold)
+            raise ConfigError(found, " is not a probability of an edge; pass a number in (0, 1].")
+        if self.fdr is not None and not 0 < self.fdr < 1:
+            found = Setting("fdr", self.fdr)
+            raise ConfigError(found, " is not a share of false discoveries; pass a number between 0 and 1.")
+
+    @classmethod
+    def read(cls, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None) -> Cut:
+        """What users mean by a cut, a plain number for a threshold, or one of the two by name.
+
+        Examples
+        --------
+        >>> Cut.read(0.7), Cut.read(fdr=0.1), Cut.read()
+        (Cut(threshold=0.7, fdr=None), Cut(threshold=None, fdr=0.1), Cut(threshold=None, fdr=None))
+        """
+        if cut is None:
+            return cls(threshold, fdr)
+        if threshold is not None or fdr is not None:
+            raise ConfigError(f"{cut!r} was given, and threshold or fdr as well; only one can decide, leave one out.")
+        return cut if isinstance(cut, Cut) else cls(float(cut))
+
+    def choose(self, p_n: Matrix) -> NDArray[np.bool_]:
+        """Choose among pairs, by their probabilities of a link, shape (N,).
+
+        With calibrated probabilities a chosen pair is wrong with probability 1 − p, so the expected share of
+        wrong ones in a set is the mean of 1 − p. Pairs with equal probability are taken together or not at all. What a
+        stricter cut of the same kind chooses, a looser one chooses too.
+        """
+        if self.fdr is None:
+            return np.asarray(p_n >= (EVEN if self.threshold is None else self.threshold))
+        levels, counts = np.unique(p_n, return_counts=True)
+        levels, counts = levels[::-1], counts[::-1]
+        expected = np.cumsum((1 - levels) * counts) / np.cumsum(counts)
+        good = (expected <= self.fdr) & (levels > 0)
+        return np.asarray(p_n >= levels[good][-1]) if good.any() else np.zeros(len(p_n), dtype=bool)
+
+    def links(self, p_dd: Matrix) -> BoolMatrix:
+        """Choose among all pairs of variables; symmetric.
+
+        Examples
+        --------
+        >>> Cut().links(np.array([[0, 0.9, 0.2], [0.9, 0, 0.5], [0.2, 0.5, 0]])).astype(int)
+        array([[0, 1, 0],
+               [1, 0, 1],
+               [0, 1, 0]])
+        """
+        upper = np.triu_indices(len(p_dd), 1)
+        chosen = np.zeros(p_dd.shape, dtype=bool)
+        chosen[upper] = self.choose(p_dd[upper])
+        return chosen | chosen.T

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbam.errors import ConfigError, GraphbamError, GraphError
+from graphbam.graphs.cut import Cut
 from graphbam.graphs.graph import SKELETON, Graph, directed_part, skeleton, undirected_part
 from graphbam.output.layout import lay_out, separate
 
@@ -318,6 +319,7 @@ def plot(
     source: Result | Graph,
     path: str | os.PathLike[str] | None = None,
     *,
+    cut: Cut | float | None = None,
     threshold: float | None = None,
     fdr: float | None = None,
     moral: bool = False,
@@ -332,7 +334,7 @@ def plot(
         Of a result, its `graph` is drawn: with directions where they are known.
     path : path, optional
         Where to save the picture; the suffix names the format.
-    threshold, fdr
+    cut, threshold, fdr
         As in `Result.graph`.
     moral : bool
         Whether to add pairs that are dependent through a common child, dashed.
@@ -353,12 +355,13 @@ def plot(
     """
     if path is not None:
         _check_format(path)  # before the work, not after it
-    strokes = _list_strokes(source, threshold, fdr, moral)
+    chosen = Cut.read(cut, threshold=threshold, fdr=fdr)
+    strokes = _list_strokes(source, chosen, moral)
     labels = [_shorten(name) for name in source.names]
     boxed = len(labels) <= _BOX_LIMIT
     if ax is None:
         legend = _LEGEND if any(stroke.sure is not None for stroke in strokes) else ""
-        ax = _new_axes(labels, _headline(source, strokes, threshold, fdr) if title is None else title, legend)
+        ax = _new_axes(labels, _headline(source, strokes, chosen) if title is None else title, legend)
     elif title:
         ax.set_title(title, color=INK, loc="left")
     size = _points_of(ax)
@@ -381,7 +384,7 @@ def plot(
     return figure
 
 
-def _list_strokes(source: Result | Graph, threshold: float | None, fdr: float | None, moral: bool) -> list[Stroke]:
+def _list_strokes(source: Result | Graph, cut: Cut, moral: bool) -> list[Stroke]:
     """Lines to draw, the faintest first so that the surest lie on top."""
     from graphbam.result import Result
 
@@ -389,10 +392,10 @@ def _list_strokes(source: Result | Graph, threshold: float | None, fdr: float | 
         return _list_edges(source)
     if not isinstance(source, Result):
         raise GraphError(f"a {type(source).__name__} cannot be drawn. Pass a Result or a Graph.")
-    graph, p_dd3 = source.graph(threshold, fdr), source.probabilities
+    graph, p_dd3 = source.graph(cut), source.probabilities
     strokes = _list_edges(graph, p_dd3[..., SKELETON])
     if moral:
-        likely_dd = source.moral_graph(0.5 if threshold is None else threshold, fdr).adjacency
+        likely_dd = source.moral_graph(cut).adjacency
         pairs = np.argwhere(np.triu(likely_dd > skeleton(graph.adjacency))).tolist()
         strokes += [Stroke(i, j, p_dd3[i, j, 1:].sum(), is_moral=True) for i, j in pairs]
     return sorted(strokes, key=lambda stroke: (not stroke.is_moral, stroke.p))
@@ -415,7 +418,7 @@ def _list_edges(graph: Graph, p_dd: Array | None = None) -> list[Stroke]:
     return strokes
 
 
-def _headline(source: Result | Graph, strokes: list[Stroke], threshold: float | None, fdr: float | None) -> str:
+def _headline(source: Result | Graph, strokes: list[Stroke], cut: Cut) -> str:
     n_direct, n_arrows = sum(not stroke.is_moral for stroke in strokes), sum(stroke.is_directed for stroke in strokes)
     links = f"{n_direct} link{'' if n_direct == 1 else 's'}"
     if n_arrows or any(stroke.sure is not None for stroke in strokes):
@@ -424,7 +427,7 @@ def _headline(source: Result | Graph, strokes: list[Stroke], threshold: float | 
     if len(strokes) > n_direct:
         parts.append(f"{len(strokes) - n_direct} moral (dashed)")
     if not isinstance(source, Graph):
-        parts.append(source.spell_cut(threshold, fdr))
+        parts.append(source.spell_cut(cut))
     return " · ".join(parts)
 
 

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from graphbam.errors import ConfigError, GraphError, Setting
+from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import Graph
 from graphbam.result import CLASSES, OrientedGraph, Result
 
@@ -48,7 +49,7 @@ class Link(NamedTuple):
         return self._replace(a=self.b, b=self.a, numbers={other.get(k, k): p for k, p in self.numbers.items()})
 
 
-def list_links(source: Graph | Result, threshold: float | None = None, fdr: float | None = None) -> list[Link]:
+def list_links(source: Graph | Result, cut: Cut | None = None) -> list[Link]:
     """List the edges of a graph, or of the `graph` of a result, with their probabilities, likeliest first.
 
     Examples
@@ -56,7 +57,7 @@ def list_links(source: Graph | Result, threshold: float | None = None, fdr: floa
     >>> [(link.a, link.mark, link.b) for link in list_links(Graph(["x", "y"], [[0, 1], [0, 0]]))]
     [('x', '->', 'y')]
     """
-    graph = source if isinstance(source, Graph) else source.graph(threshold, fdr)
+    graph = source if isinstance(source, Graph) else source.graph(cut)
     place = {name: k for k, name in enumerate(graph.names)}
     edges = [(a, b, True) for a, b in graph.directed_edges()] + [(a, b, False) for a, b in graph.undirected_edges()]
     links = [Link(a, b, directed, _list_numbers(source, graph, place[a], place[b])) for a, b, directed in edges]
@@ -79,7 +80,7 @@ def _list_numbers(source: Graph | Result, graph: Graph, i: int, j: int) -> dict[
 # ── formats ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def to_csv(source: Graph | Result, threshold: float | None = None, fdr: float | None = None) -> str:
+def to_csv(source: Graph | Result, cut: Cut | None = None) -> str:
     """Edge list. A result gives every pair with its probabilities, a graph its edges with what is known of them.
 
     Examples
@@ -94,7 +95,7 @@ def to_csv(source: Graph | Result, threshold: float | None = None, fdr: float | 
     return _rows_to_csv([("a", "edge", "b"), *((link.a, link.mark, link.b) for link in list_links(source))])
 
 
-def to_adjacency_csv(source: Graph | Result, threshold: float | None = None, fdr: float | None = None) -> str:
+def to_adjacency_csv(source: Graph | Result, cut: Cut | None = None) -> str:
     """Adjacency matrix with names on both sides; 1 in row i, column j for i → j, on both sides for i — j.
 
     Examples
@@ -104,7 +105,7 @@ def to_adjacency_csv(source: Graph | Result, threshold: float | None = None, fdr
     x,0,1
     y,0,0
     """
-    graph = source if isinstance(source, Graph) else source.graph(threshold, fdr)
+    graph = source if isinstance(source, Graph) else source.graph(cut)
     rows = ((name, *row) for name, row in zip(graph.names, graph.adjacency.tolist(), strict=True))
     return _rows_to_csv([("", *graph.names), *rows])
 
@@ -115,33 +116,33 @@ def _rows_to_csv(rows: list[tuple[Any, ...]]) -> str:
     return buffer.getvalue()
 
 
-def to_json(source: Graph | Result, threshold: float | None = None, fdr: float | None = None) -> str:
+def to_json(source: Graph | Result, cut: Cut | None = None) -> str:
     """Names and edges; for a result also everything that `Result.from_dict` needs to rebuild it."""
-    edges = [{"a": k.a, "edge": k.mark, "b": k.b, **k.numbers} for k in list_links(source, threshold, fdr)]
+    edges = [{"a": k.a, "edge": k.mark, "b": k.b, **k.numbers} for k in list_links(source, cut)]
     if isinstance(source, Graph):
         values = {"format": "graphbam-graph", "version": 1, "names": list(source.names), "edges": edges}
         return json.dumps(values, ensure_ascii=False, indent=1)
     values = source.to_dict()
     values["probabilities"] = source.probabilities.round(7).tolist()  # a third of the size
-    return json.dumps({**values, "cut": _describe_cut(source, threshold, fdr), "edges": edges}, ensure_ascii=False)
+    return json.dumps({**values, "cut": _describe_cut(source, cut or Cut()), "edges": edges}, ensure_ascii=False)
 
 
-def _describe_cut(result: Result, threshold: float | None, fdr: float | None) -> dict[str, Any]:
+def _describe_cut(result: Result, cut: Cut) -> dict[str, Any]:
     """What decided which edges there are."""
-    if fdr is not None:
-        return {"fdr": fdr}
-    if threshold is None and result.colliders is not None:
+    if cut.fdr is not None:
+        return {"fdr": cut.fdr}
+    if cut.threshold is None and result.colliders is not None:
         return {"objective": "shd"}
-    return {"threshold": 0.5 if threshold is None else threshold}
+    return {"threshold": EVEN if cut.threshold is None else cut.threshold}
 
 
-def to_graphml(source: Graph | Result, threshold: float | None = None, fdr: float | None = None) -> str:
+def to_graphml(source: Graph | Result, cut: Cut | None = None) -> str:
     """GraphML, read by networkx, igraph, Gephi, yEd and Cytoscape.
 
     Nodes carry their name as id. If any edge is directed, all are written so, an undirected one as two, and the
     attribute ``kind`` tells them apart. ``forward`` is the probability of the arrow from source to target.
     """
-    links = list_links(source, threshold, fdr)
+    links = list_links(source, cut)
     is_directed = any(link.is_directed for link in links)
     numbers = list(links[0].numbers) if links else []
     keys = [("kind", "string"), *((name, "double") for name in numbers)]
@@ -174,7 +175,7 @@ def _check_xml(name: str) -> str:
     return name
 
 
-def to_dot(source: Graph | Result, threshold: float | None = None, fdr: float | None = None) -> str:
+def to_dot(source: Graph | Result, cut: Cut | None = None) -> str:
     r"""Graphviz DOT: nodes n0, n1 … with their names as labels; wider lines for likelier edges, arrows with theirs.
 
     Examples
@@ -187,7 +188,7 @@ def to_dot(source: Graph | Result, threshold: float | None = None, fdr: float | 
       n0 -- n1;
     }
     """
-    links = list_links(source, threshold, fdr)
+    links = list_links(source, cut)
     is_directed = any(link.is_directed for link in links)
     place = {name: k for k, name in enumerate(source.names)}
     lines = ["digraph {" if is_directed else "graph {", "  node [shape=box, style=rounded];"]
@@ -229,6 +230,7 @@ def export(
     path: str | os.PathLike[str],
     *,
     layout: Literal["edges", "adjacency"] = "edges",
+    cut: Cut | float | None = None,
     threshold: float | None = None,
     fdr: float | None = None,
 ) -> Path:
@@ -242,7 +244,7 @@ def export(
         Ending in .csv, .json, .graphml, .dot or .gv; for a result also .html, its report. Missing folders are made.
     layout : {"edges", "adjacency"}
         What a CSV file holds.
-    threshold, fdr
+    cut, threshold, fdr
         As in `Result.graph`.
 
     Returns
@@ -257,7 +259,7 @@ def export(
         raise ConfigError(
             Setting("layout", layout), f" does not fit {path.name}; an adjacency matrix is written as .csv."
         )
-    text = _choose_format(source, path, layout)(source, threshold, fdr)
+    text = _choose_format(source, path, layout)(source, Cut.read(cut, threshold=threshold, fdr=fdr))
     return write_text(path, text)
 
 
@@ -273,9 +275,7 @@ def _choose_format(source: Graph | Result, path: Path, layout: str) -> Callable[
     return to_adjacency_csv if layout == "adjacency" else FORMATS[suffix]
 
 
-def save_outputs(
-    result: Result, folder: str | os.PathLike[str], *, threshold: float | None = None, fdr: float | None = None
-) -> list[Path]:
+def save_outputs(result: Result, folder: str | os.PathLike[str], cut: Cut | None = None) -> list[Path]:
     """Write everything about a result into a folder: all of `OUTPUTS`, or, if anything goes wrong, nothing.
 
     Parameters
@@ -284,7 +284,7 @@ def save_outputs(
     folder : path
         Made if missing. Files of an earlier result there are replaced, or removed if this one has no such file; all
         others stay.
-    threshold, fdr
+    cut : Cut, optional
         As in `Result.graph`.
 
     Returns
@@ -295,7 +295,7 @@ def save_outputs(
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; the outputs need a folder. Choose another name.")
-    writers = _list_writers(result, threshold, fdr)
+    writers = _list_writers(result, cut)
     with _clear_errors(folder):
         place = folder.resolve()  # so that "." has a name and a parent
         (place if place.exists() else place.parent).mkdir(parents=True, exist_ok=True)
@@ -310,26 +310,26 @@ def save_outputs(
     return [folder / name for name in writers]
 
 
-def _list_writers(result: Result, threshold: float | None, fdr: float | None) -> dict[str, Callable[[Path], object]]:
+def _list_writers(result: Result, cut: Cut | None) -> dict[str, Callable[[Path], object]]:
     """File name → function that writes it, in the order of `OUTPUTS`."""
     from graphbam.output import figures
 
     def text(make: Callable[..., str], source: Graph | Result = result) -> Callable[[Path], object]:
-        return lambda path: path.write_text(make(source, threshold, fdr), encoding="utf-8", newline="")
+        return lambda path: path.write_text(make(source, cut), encoding="utf-8", newline="")
 
     writers = {name: text(FORMATS[os.path.splitext(name)[1]]) for name in OUTPUTS[:5]}
-    writers["arrows.csv"] = text(to_csv, result.graph(threshold, fdr))
+    writers["arrows.csv"] = text(to_csv, result.graph(cut))
     writers["report.html"] = text(_render_report)
-    writers["graph.png"] = lambda path: figures.plot(result, path, threshold=threshold, fdr=fdr)
+    writers["graph.png"] = lambda path: figures.plot(result, path, cut=cut)
     absent = {"arrows.csv"} if result.colliders is None else set()
     absent |= set() if figures.has_matplotlib() else {"graph.png"}
     return {name: writers[name] for name in OUTPUTS if name not in absent}
 
 
-def _render_report(result: Result, threshold: float | None = None, fdr: float | None = None) -> str:
+def _render_report(result: Result, cut: Cut | None = None) -> str:
     from graphbam.output.report import render
 
-    return render(result, threshold=threshold, fdr=fdr)
+    return render(result, cut)
 
 
 def _move_into(draft: Path, folder: Path) -> None:

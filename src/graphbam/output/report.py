@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import graphbam
-from graphbam.graphs.cut import choose_pairs
+from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON
 from graphbam.output.files import Link, list_links, write_text
 from graphbam.output.layout import lay_out
-from graphbam.result import Result, choose_cut, suspect_children
+from graphbam.result import Result, suspect_children
 
 Array = NDArray[np.float64]
 
@@ -47,7 +47,12 @@ _IN_MEMORY = re.compile(r"an? .+ with \d+ rows and \d+ columns")
 
 
 def write_report(
-    result: Result, path: str | os.PathLike[str], *, threshold: float | None = None, fdr: float | None = None
+    result: Result,
+    path: str | os.PathLike[str],
+    cut: Cut | float | None = None,
+    *,
+    threshold: float | None = None,
+    fdr: float | None = None,
 ) -> Path:
     """Write the report of a result: one HTML file that works offline.
 
@@ -57,7 +62,7 @@ def write_report(
         With its `sample` the page shows scatter plots; without, it does not.
     path : path
         The file to write.
-    threshold, fdr
+    cut, threshold, fdr
         The graph that is shown first, as in `Result.graph`.
 
     Returns
@@ -65,12 +70,12 @@ def write_report(
     Path
         The file.
     """
-    return write_text(Path(path), render(result, threshold=threshold, fdr=fdr))
+    return write_text(Path(path), render(result, Cut.read(cut, threshold=threshold, fdr=fdr)))
 
 
-def render(result: Result, *, threshold: float | None = None, fdr: float | None = None) -> str:
+def render(result: Result, cut: Cut | None = None) -> str:
     """The report as text; parameters are those of `write_report`."""
-    model = build_model(result, threshold=threshold, fdr=fdr)
+    model = build_model(result, cut)
     parts = {
         "version": html.escape(graphbam.__version__),
         "title": html.escape(" ".join(_short_source(result).split())),
@@ -98,7 +103,7 @@ def render_card(result: Result, n_links: int = 8) -> str:
         picture = "<p>No picture: matplotlib is not installed (pip install 'graphbam[plot]').</p>"
     return (
         f"<div><p><b>{html.escape(_short_source(result))}</b> · {result.n_variables} variables · "
-        f"{len(links)} link{'' if len(links) == 1 else 's'} {result.spell_cut()}</p>"
+        f"{len(links)} link{'' if len(links) == 1 else 's'} {result.spell_cut(Cut())}</p>"
         + (f"<ul>{mind}</ul>" if mind else "")
         + f"{picture}<table><tr><th>link</th><th>probability</th><th>this way</th></tr>{rows}</table>{more}</div>"
     )
@@ -111,7 +116,7 @@ def _spell_row(link: Link) -> str:
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
-def build_model(result: Result, *, threshold: float | None = None, fdr: float | None = None) -> dict[str, Any]:
+def build_model(result: Result, cut: Cut | None = None) -> dict[str, Any]:
     """Everything the page knows, as plain numbers, lists and text.
 
     Pairs are columns of equal length, likeliest direct link first; `via` is the place of the suspected common child or
@@ -128,19 +133,19 @@ def build_model(result: Result, *, threshold: float | None = None, fdr: float | 
     """
     i, j = np.triu_indices(result.n_variables, 1)
     p_n = result.probabilities[i, j, SKELETON]
-    threshold, fdr = choose_cut(threshold=threshold, fdr=fdr)
+    cut = cut or Cut()
     order = np.lexsort((-result.probabilities[i, j, MORAL], -p_n))
     kept, left_out = order[:MOST_PAIRS], order[MOST_PAIRS:]
     precision_dd, sample = _model_sample(result)
     return {
         "names": list(result.names),
-        "positions": _round(lay_out(result.graph(threshold, fdr).adjacency), 4).tolist(),
+        "positions": _round(lay_out(result.graph(cut).adjacency), 4).tolist(),
         "pairs": _model_pairs(result, i[kept], j[kept], precision_dd),
-        "graphs": _model_graphs(result, i[kept], j[kept], threshold, fdr),
+        "graphs": _model_graphs(result, i[kept], j[kept], cut),
         "n_pairs": len(p_n),
         "n_rows": result.provenance.get("n_rows_used"),
         "floor": float(p_n[left_out].max()) + 1e-4 if len(left_out) else 0.0,
-        "threshold": _place_slider(p_n, threshold, fdr),
+        "threshold": _place_slider(p_n, cut),
         "histogram": np.histogram(p_n, bins=20, range=(0, 1))[0].tolist(),
         "levels": [_model_level(p_n, level) for level in FDR_LEVELS],
         "changes": list(result.changes),
@@ -182,36 +187,32 @@ def _model_pairs(
     return pairs
 
 
-def _model_graphs(
-    result: Result, i: NDArray[np.int64], j: NDArray[np.int64], threshold: float | None, fdr: float | None
-) -> list[dict[str, Any]]:
+def _model_graphs(result: Result, i: NDArray[np.int64], j: NDArray[np.int64], cut: Cut) -> list[dict[str, Any]]:
     """The graph that was asked for, the nearest to the truth, and those of all false-discovery targets."""
     if result.colliders is None:
         return []
-    cuts = dict.fromkeys([(threshold, fdr), (None, None), *((None, level) for level in FDR_LEVELS)])
-    return [_model_graph(result, i, j, *cut) for cut in cuts]
+    cuts = dict.fromkeys([cut, Cut(), *(Cut(fdr=level) for level in FDR_LEVELS)])
+    return [_model_graph(result, i, j, one) for one in cuts]
 
 
-def _model_graph(
-    result: Result, i: NDArray[np.int64], j: NDArray[np.int64], threshold: float | None, fdr: float | None
-) -> dict[str, Any]:
+def _model_graph(result: Result, i: NDArray[np.int64], j: NDArray[np.int64], cut: Cut) -> dict[str, Any]:
     """Places of the links among the pairs, and marks: 1 for i → j, −1 for j → i, 0 for no direction."""
-    graph = result.cpdag(threshold=threshold, fdr=fdr)
+    graph = result.cpdag(cut)
     out, back = graph.adjacency[i, j], graph.adjacency[j, i]
     (linked,) = np.nonzero(out | back)
     return {
-        "threshold": threshold,
-        "fdr": fdr,
+        "threshold": cut.threshold,
+        "fdr": cut.fdr,
         "pairs": linked.tolist(),
         "marks": (out - back)[linked].tolist(),
     }
 
 
-def _place_slider(p_n: Array, threshold: float | None, fdr: float | None) -> float:
+def _place_slider(p_n: Array, cut: Cut) -> float:
     """Threshold of the first view of links: the one given, or where the last link of a false-discovery target is."""
-    if fdr is None:
-        return _round_down(0.5 if threshold is None else threshold)
-    chosen = choose_pairs(p_n, fdr=fdr)
+    if cut.fdr is None:
+        return _round_down(EVEN if cut.threshold is None else cut.threshold)
+    chosen = cut.choose(p_n)
     return _round_down(p_n[chosen].min()) if chosen.any() else 1.0
 
 
@@ -226,7 +227,7 @@ def _find_fixed(result: Result, i: NDArray[np.int64], j: NDArray[np.int64]) -> d
 
 
 def _model_level(p_n: Array, fdr: float) -> dict[str, float]:
-    chosen = p_n[choose_pairs(p_n, fdr=fdr)]
+    chosen = p_n[Cut(fdr=fdr).choose(p_n)]
     return {"fdr": fdr, "threshold": _round_down(chosen.min()) if len(chosen) else 1.0, "links": len(chosen)}
 
 
