@@ -18,7 +18,7 @@ from graphbam.nn.edge_net import ABLATIONS, EdgeNetConfig
 from graphbam.nn.weights import load_weights
 from graphbam.simulation.values import sample_tables
 from graphbam.training import Budget, TrainConfig, train
-from graphbam.training.loss import edge_loss
+from graphbam.training.objectives import edge_loss
 
 PAPER = {
     "full": 0.173,

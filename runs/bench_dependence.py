@@ -20,7 +20,7 @@ from graphbam.nn.weights import LoadedWeights, load_weights
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.values import Tables, sample_tables
 from graphbam.tables.rows import count_rows_each
-from graphbam.training.loss import edge_loss
+from graphbam.training.objectives import edge_loss
 
 SHAPES = ((10, 200), (20, 400))
 """Variables and samples."""

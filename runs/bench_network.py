@@ -27,15 +27,14 @@ import torch
 from torch import Tensor, nn
 
 from graphbam.nn import spd
+from graphbam.nn.cost import forward_work
 from graphbam.nn.edge_net import DESIGNS, EdgeNet
 from graphbam.nn.weights import load_weights
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.values import sample_tables
-from graphbam.training.batch import Batch, Shape
 from graphbam.training.config import TrainConfig
-from graphbam.training.data import shape_grid
-from graphbam.training.floor import training_work
-from graphbam.training.loss import edge_loss
+from graphbam.training.data import Batch, Shape, shape_grid
+from graphbam.training.objectives import EdgeTask, edge_loss
 from graphbam.training.step import Stepper
 
 SHAPES = {"large": (16, 525, 55), "small": (32, 150, 20)}
@@ -120,7 +119,7 @@ def measure(network: EdgeNet, design: str, mode: str, name: str, shape: tuple[in
     warm = time.perf_counter() - began
     torch.cuda.reset_peak_memory_stats()
     milliseconds = time_on_gpu(capture(work) if mode == "graph" else work)
-    floor = training_work(network.config, *shape)
+    floor = forward_work(network.config, *shape).training().floor()
     log_work = logarithm_work(shape[0] * network.config.spd_channels, shape[2])
     log = time_on_gpu(capture(log_work) if mode == "graph" else log_work)
     return {
@@ -128,7 +127,7 @@ def measure(network: EdgeNet, design: str, mode: str, name: str, shape: tuple[in
         "mode": mode,
         "tables, M, d": f"{shape[0]}, {shape[1]}, {shape[2]}",
         "ms": milliseconds,
-        "floor ms": floor.seconds() * 1e3,
+        "floor ms": floor * 1e3,
         "peak GiB": torch.cuda.max_memory_allocated() / 2**30,
         "log ms": log,
         "log share": log / milliseconds,
@@ -172,7 +171,7 @@ def print_throughput(design: str, device: str, cells: int = 480_000, repeats: in
     settings = {name: getattr(config, name) for name in ("weight_decay", "clip_norm", "ema_decay")}
     seconds = {}
     with torch.cuda.stream(torch.cuda.Stream()) if device == "cuda" else contextlib.nullcontext():
-        stepper = Stepper(network, capture=device == "cuda", **settings)
+        stepper = Stepper(network, EdgeTask(), capture=device == "cuda", **settings)
         for shape in sorted(shape_grid(config), key=lambda shape: -shape.n_samples * shape.n_variables):
             batch = random_batch(shape, device)
             for _ in range(3):  # compiles, records, replays

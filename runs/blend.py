@@ -10,21 +10,22 @@ later network is the larger one, the earlier is grown first, so that both comput
 from __future__ import annotations
 
 import argparse
+import dataclasses
 
 import torch
 
 from graphbam.nn.weights import load_network, save_weights
-from graphbam.training.growth import grow_weights
+from graphbam.training.loop import grow_weights
 
 
 def main() -> None:
     options = read_options()
-    before, _ = load_network(options.before)
-    network, header = load_network(options.after)
-    start, end = grow_weights(before, network, options.before), network.state_dict()
+    before, after = load_network(options.before), load_network(options.after)
+    network, header = after.network, after.header
+    start, end = grow_weights(before.network, network, options.before), network.state_dict()
     network.load_state_dict({name: torch.lerp(start[name], end[name], options.share) for name in end})
-    kept = {key: value for key, value in header.items() if key not in ("config", "sha256", "format")}
-    save_weights(options.output, network, kept | {"blend": options.share})
+    notes = {**header.notes, "blend": options.share}
+    save_weights(options.output, network, dataclasses.replace(header, notes=notes))
     print(f"{options.output}: {options.share:g} of {options.after}, the rest of {options.before}")
 
 

@@ -7,8 +7,9 @@
 What the file holds decides what joins. Edge weights get a temperature and class offsets, fitted on fresh tables (half
 of them fit, half judge), and the domain ranges, from tables of every shape of the training grid, which tell a user when
 a table is unlike anything seen. Collider weights get a temperature and an offset, fitted on fresh structures and judged
-on as many others, both with the mistakes of the edge weights that the network learnt from; then the weights of
-`graphbam.directions.evidence`, fitted on whole tables and judged on others. AVICI's network, a baseline, gets nothing.
+on as many others, both with the mistakes of the edge weights that the network learnt from; then the evidence of
+`graphbam.directions`, fitted on whole tables and judged on others, with the name and the checksum of those edge
+weights: it is worth nothing beside others. AVICI's network, a baseline, gets nothing.
 
 A calibration is shipped only if it lowers the cross-entropy of what judges it by more than half a per cent.
 """
@@ -18,15 +19,25 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 
+from graphbam.benchmarks.baselines.avici_net import AviciNet
 from graphbam.directions.evidence import TERMS
 from graphbam.nn.edge_net import EdgeNet
-from graphbam.nn.immorality_net import ColliderNet
-from graphbam.nn.weights import LoadedColliders, LoadedWeights, load_network, load_weights, save_weights
+from graphbam.nn.immorality_net import ImmoralityNet
+from graphbam.nn.weights import (
+    Calibration,
+    Header,
+    LoadedColliders,
+    LoadedWeights,
+    Partner,
+    calibrate,
+    load_network,
+    load_weights,
+    save_weights,
+)
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.values import sample_tables
 from graphbam.tables.domain import describe_table, summarise_domain
@@ -49,15 +60,15 @@ WORTHWHILE = 0.995
 
 def main() -> None:
     options = read_options()
-    network, header = load_network(options.weights, options.device)
-    kept = {key: value for key, value in header.items() if key not in ("config", "sha256", "format")}
+    loaded = load_network(options.weights, options.device, types=[EdgeNet, ImmoralityNet, AviciNet])
+    network, header = loaded.network, loaded.header
     if isinstance(network, EdgeNet):
-        kept |= describe_edges(LoadedWeights(options.name, network, header), options)
-    elif isinstance(network, ColliderNet):
-        kept |= describe_colliders(LoadedColliders(options.name, network, header), options)
+        header = describe_edges(LoadedWeights(options.name, network, header), options)
+    elif isinstance(network, ImmoralityNet):
+        header = describe_colliders(LoadedColliders(options.name, network, header), options)
     path = options.folder / f"{options.name}.safetensors"
-    save_weights(path, network, kept, torch.float16 if options.half else torch.float32)
-    print(f"{path}: {path.stat().st_size / 2**20:.2f} MiB, calibration {kept.get('calibration', 'none')}")
+    save_weights(path, network, header, torch.float16 if options.half else torch.float32)
+    print(f"{path}: {path.stat().st_size / 2**20:.2f} MiB, calibration {header.calibration or 'none'}")
 
 
 def read_options() -> argparse.Namespace:
@@ -73,35 +84,37 @@ def read_options() -> argparse.Namespace:
     colliders = parser.add_argument_group("collider weights")
     colliders.add_argument("--structures", type=int, default=64, help="structures a shape; 0 skips the fit")
     colliders.add_argument("--tables", type=int, default=20, help="tables a shape for the weights of evidence; 0: none")
+    colliders.add_argument("--edges", default="edges", help="edge weights that the evidence is fitted to")
     return parser.parse_args()
 
 
-def training_config(header: dict[str, Any]) -> TrainConfig:
-    return TrainConfig.from_dict(header["train"] | {"network": header["config"]})
+def training_config(header: Header) -> TrainConfig:
+    return TrainConfig.from_dict({**(header.train or {}), "network": header.config})
 
 
 # ── edges ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def describe_edges(loaded: LoadedWeights, options: argparse.Namespace) -> dict[str, Any]:
-    """What joins the header of edge weights."""
+def describe_edges(loaded: LoadedWeights, options: argparse.Namespace) -> Header:
+    """The header of edge weights with what joins it."""
     config = training_config(loaded.header)
-    extra: dict[str, Any] = {"domain": domain_ranges(config, options.domain_tables)}
+    header = dataclasses.replace(loaded.header, domain=domain_ranges(config, options.domain_tables))
     if options.calibration_tables:
-        extra |= calibrate_edges(loaded, config.simulation, options.calibration_tables)
-    return extra
+        fitted = calibrate_edges(loaded, config.simulation, options.calibration_tables)
+        header = dataclasses.replace(header, calibration=fitted)
+    return header
 
 
-def calibrate_edges(loaded: LoadedWeights, config: SimulationConfig, n_tables: int) -> dict[str, Any]:
+def calibrate_edges(loaded: LoadedWeights, config: SimulationConfig, n_tables: int) -> Calibration | None:
     fitting = simulated_logits(loaded, torch.Generator().manual_seed(31), config, n_tables // 2)
     fitted = fit_calibration(*fitting)
     logits, classes, weights = simulated_logits(loaded, torch.Generator().manual_seed(32), config, n_tables // 2)
     losses = []
-    for temperature, offsets in ((1.0, [0.0] * 3), (fitted["temperature"], fitted["offsets"])):
-        each = F.cross_entropy(logits.double() / temperature + torch.tensor(offsets), classes, reduction="none")
+    for calibration in (None, fitted):
+        each = F.cross_entropy(calibrate(logits, calibration), classes, reduction="none")
         losses.append(float((each * weights).sum() / weights.sum()))
     print(f"cross-entropy {losses[0]:.5f} plain, {losses[1]:.5f} with {fitted}")
-    return {"calibration": fitted} if losses[1] < WORTHWHILE * losses[0] else {}
+    return fitted if losses[1] < WORTHWHILE * losses[0] else None
 
 
 def domain_ranges(config: TrainConfig, n_tables: int) -> dict[str, list[float]]:
@@ -120,35 +133,38 @@ def domain_ranges(config: TrainConfig, n_tables: int) -> dict[str, list[float]]:
 # ── colliders ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def describe_colliders(loaded: LoadedColliders, options: argparse.Namespace) -> dict[str, Any]:
-    """What joins the header of collider weights; evidence is weighed with the calibration that is shipped."""
-    config, extra = training_config(loaded.header), {}
+def describe_colliders(loaded: LoadedColliders, options: argparse.Namespace) -> Header:
+    """The header of collider weights with what joins it; evidence is weighed with the calibration that is shipped."""
+    config, header = training_config(loaded.header), loaded.header
     if options.structures:
-        extra |= calibrate_colliders(loaded, config, options.structures)
+        fitted = calibrate_colliders(loaded, config, options.structures)
+        header = dataclasses.replace(header, calibration=fitted)
     if options.tables:
-        calibrated = dataclasses.replace(loaded, header=loaded.header | extra)
-        extra |= weigh_evidence(calibrated, config, options.tables, options.device)
-    return extra
+        edges = load_weights(options.edges, options.device)
+        evidence = weigh_evidence(edges, dataclasses.replace(loaded, header=header), config, options.tables)
+        partner = Partner(name=edges.name, checksum=edges.header.checksum or "") if evidence else None
+        header = dataclasses.replace(header, evidence=evidence, partner=partner)
+    return header
 
 
-def calibrate_colliders(loaded: LoadedColliders, config: TrainConfig, n_structures: int) -> dict[str, Any]:
+def calibrate_colliders(loaded: LoadedColliders, config: TrainConfig, n_structures: int) -> Calibration | None:
     fitting, judging = (
         simulated_children(loaded, torch.Generator().manual_seed(seed), config, n_structures) for seed in (31, 32)
     )
     fitted = fit_child_calibration(*fitting)
     logits, truth = judging[0].double(), judging[1].double()
     plain = float(F.binary_cross_entropy_with_logits(logits, truth))
-    better = float(F.binary_cross_entropy_with_logits(logits / fitted["temperature"] + fitted["offset"], truth))
+    better = float(F.binary_cross_entropy_with_logits(fitted.apply(logits), truth))
     right = float(((logits > 0) == judging[1]).double().mean())
     print(
         f"cross-entropy {plain:.4f} plain, {better:.4f} with {fitted}; {right:.3f} right, {truth.mean():.3f} children"
     )
-    return {"calibration": fitted} if better < WORTHWHILE * plain else {}
+    return fitted if better < WORTHWHILE * plain else None
 
 
-def weigh_evidence(loaded: LoadedColliders, config: TrainConfig, n_tables: int, device: str) -> dict[str, Any]:
-    assert config.structures is not None
-    edges = load_weights(config.structures.edges or "edges", device)
+def weigh_evidence(
+    edges: LoadedWeights, loaded: LoadedColliders, config: TrainConfig, n_tables: int
+) -> dict[str, float] | None:
     fitting, judging = (
         simulated_claims(edges, loaded, torch.Generator().manual_seed(seed), config.simulation, n_tables // 2)
         for seed in (41, 42)
@@ -160,7 +176,7 @@ def weigh_evidence(loaded: LoadedColliders, config: TrainConfig, n_tables: int, 
     weighed = features @ torch.tensor(list(fitted.values()), dtype=torch.float64)
     better = float(F.binary_cross_entropy_with_logits(weighed, truth))
     print(f"claims: cross-entropy {plain:.4f} by the network alone, {better:.4f} with {fitted}, {len(truth)} judged")
-    return {"evidence": fitted} if better < plain else {}
+    return fitted if better < plain else None
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from graphbam.simulation.values import sample_tables
 from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows_each
 from graphbam.training.data import mix_seed
-from graphbam.training.loss import edge_loss
+from graphbam.training.objectives import edge_loss
 
 SHAPES = ((10, 200), (20, 200), (20, 500), (50, 200), (100, 50), (100, 200), (100, 500))
 """Variables and samples of the simulated cells."""

@@ -12,8 +12,8 @@ from torch import Tensor
 
 import graphbam as gb
 from graphbam.graphs.graph import edge_classes, v_structures
-from graphbam.nn.immorality_net import ColliderNet, ColliderNetConfig
-from graphbam.nn.weights import save_weights
+from graphbam.nn.immorality_net import ImmoralityNet, ImmoralityNetConfig
+from graphbam.nn.weights import Header, save_weights
 from graphbam.simulation.config import SimulationConfig
 
 TINY = {
@@ -55,7 +55,7 @@ class PartialCorrelation:
     """Stand-in for loaded weights: equivariant like the network, and right on linear data."""
 
     name: str = "stand-in"
-    header: dict[str, Any] = field(default_factory=dict)
+    header: Header = field(default_factory=Header)
 
     def probabilities(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
         x_bmd = x_bmd.double()
@@ -88,7 +88,7 @@ class Contrast:
     """
 
     name: str = "contrast"
-    header: dict[str, Any] = field(default_factory=dict)
+    header: Header = field(default_factory=Header)
     shapes: list[tuple[int, ...]] = field(default_factory=list)
     asked: list[Any] = field(default_factory=list)
     answers: list[float] = field(default_factory=list)
@@ -118,12 +118,12 @@ def randomise(network, rng):
 
 def save_toy_colliders(path, seed=0):
     """Write a collider network of toy size with random weights, each of which matters."""
-    network = ColliderNet(ColliderNetConfig(**(TINY | TINY_HEAD | {"bilinear_layers": 1})))
+    network = ImmoralityNet(ImmoralityNetConfig(**(TINY | TINY_HEAD | {"bilinear_layers": 1})))
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.copy_((0.6 if parameter.ndim > 1 else 0.2) * torch.randn(parameter.shape, generator=generator))
-    save_weights(path, network, {})
+    save_weights(path, network)
     return path
 
 

@@ -199,7 +199,7 @@ def test_without_matplotlib_the_picture_is_missed_aloud(infer, table, monkeypatc
         (["--objective", "shd", "--fdr", "0.1"], "error: objective='shd' does not take fdr"),
         (["--threshold", "0.5", "--fdr", "0.1"], "error: threshold and fdr were both given"),
         (["--cpdag", "--colliders", "nope"], "error: no weights named 'nope'"),
-        (["--cpdag", "--colliders", str(TINY)], "error: weights"),
+        (["--cpdag", "--colliders", str(TINY)], f"error: {TINY} holds weights of kind 'edges'"),
         (["--drop", "z"], "error: drop names the column 'z'"),
         (["--forbid", "a"], "error: 'a' is not an edge"),
         (["--require", "a -> z"], "error: knowledge names 'z'"),

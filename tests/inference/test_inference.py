@@ -20,10 +20,10 @@ from graphbam.inference.answers import OBVIOUS_FROM, list_questions
 from graphbam.inference.journey import COLLIDERS
 from graphbam.inference.networks import open_colliders
 from graphbam.inference.stability import draw_resamples
-from graphbam.nn.cost import count_operations, estimate_seconds, is_exhaustion, measure_speed, threads
+from graphbam.nn.cost import estimate_seconds, forward_work, is_exhaustion, measure_speed, threads
 from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
-from graphbam.nn.weights import load_colliders, load_weights, save_weights
+from graphbam.nn.weights import Header, load_colliders, load_weights, save_weights
 from graphbam.result import Failure, OrientationMissingError, Result
 from standins import Contrast, PartialCorrelation, Spy, save_toy_colliders
 
@@ -42,7 +42,7 @@ def tiny_path(tmp_path_factory):
         for parameter in network.parameters():
             parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
     path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
-    save_weights(path, network, {})
+    save_weights(path, network)
     return path
 
 
@@ -251,9 +251,9 @@ def test_stability_runs_in_batches(frame, monkeypatch):
 
 def test_domain_meter(frame):
     assert gb.infer(frame, weights=PartialCorrelation()).domain["verdict"] is None
-    near = PartialCorrelation(header={"domain": {"n_samples": [50, 500]}})
+    near = PartialCorrelation(header=Header(domain={"n_samples": (50, 500)}))
     assert gb.infer(frame, weights=near).domain["verdict"] == "inside"
-    far = PartialCorrelation(header={"domain": {"n_samples": [500, 900]}})
+    far = PartialCorrelation(header=Header(domain={"n_samples": (500, 900)}))
     result = gb.infer(frame, weights=far)
     assert result.domain["verdict"] == "outside"
     assert "unlike training: number of rows is 120" in result.warnings[0]
@@ -275,7 +275,7 @@ def test_operations_are_counted_as_torch_counts_them(n_samples, n_variables):
     plain_attention = sdpa_kernel(SDPBackend.MATH)  # products that the counter can see
     with torch.no_grad(), plain_attention, FlopCounterMode(display=False) as counter:
         network(x_bmd)
-    ours = count_operations(network.config, n_samples, n_variables)
+    ours = forward_work(network.config, 1, n_samples, n_variables).on_cpu()
     assert ours == pytest.approx(counter.get_total_flops(), rel=0.15)
 
 
@@ -574,7 +574,7 @@ def test_a_package_that_lost_its_weights_says_so(frame, shipped, tmp_path):
 
 @pytest.mark.parametrize(("colliders", "error", "says"), [
     ("nope", WeightsError, "no weights named 'nope'"),
-    ("edges", WeightsError, "hold an edge network, but collider weights are needed"),
+    ("edges", WeightsError, "holds weights of kind 'edges', but 'immoralities' is needed"),
     (7, ConfigError, "colliders=7 are no collider weights"),
 ])  # fmt: skip
 def test_what_is_no_collider_network_is_refused(frame, colliders, error, says):

@@ -13,7 +13,7 @@ from graphbam.directions.questions import Question, claim_table
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.nn import weights
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
-from graphbam.nn.immorality_net import DESIGNS, ColliderNet, ColliderNetConfig, network_config, presence
+from graphbam.nn.immorality_net import DESIGNS, ImmoralityNet, ImmoralityNetConfig, presence
 from graphbam.nn.structures import (
     ABSENT,
     CANDIDATE,
@@ -24,7 +24,7 @@ from graphbam.nn.structures import (
     gather_columns,
     pack_structures,
 )
-from graphbam.nn.weights import load_colliders, load_network, load_weights, save_weights
+from graphbam.nn.weights import Calibration, Header, load_colliders, load_network, load_weights, save_weights
 from standins import TINY, TINY_HEAD, randomise
 
 ROLES = [1, 1, 2, 2, 2, 3, 3]
@@ -33,7 +33,7 @@ ROLES = [1, 1, 2, 2, 2, 3, 3]
 def make_net(rng, design="collider", *, dtype=torch.float64, **changes):
     """A toy network whose every weight matters."""
     sizes = TINY | (TINY_HEAD if design == "collider" else {})
-    return randomise(ColliderNet(DESIGNS[design](**(sizes | changes))).to(dtype), rng)
+    return randomise(ImmoralityNet(DESIGNS[design](**(sizes | changes))).to(dtype), rng)
 
 
 @pytest.fixture(params=["collider", "collider-paper"])
@@ -229,17 +229,17 @@ def test_designs_have_their_sizes():
     wide = DESIGNS["collider-wide"]()
     assert (small.channels // small.heads, wide.channels // wide.heads) == (32, 32)  # what tensor cores like
     assert small.max_width == wide.max_width == 24
-    counts = [sum(p.numel() for p in ColliderNet(config).parameters()) for config in (small, wide)]
+    counts = [sum(p.numel() for p in ImmoralityNet(config).parameters()) for config in (small, wide)]
     assert counts[0] < counts[1] < 400_000
 
 
 def test_configs_round_trip_and_refuse_nonsense():
-    config = ColliderNetConfig(max_candidates=4)
-    assert network_config(dataclasses.asdict(config)) == config
+    config = ImmoralityNetConfig(max_candidates=4)
+    assert ImmoralityNetConfig.from_dict(config.to_dict()) == config
     with pytest.raises(ConfigError, match="max_candidates=0"):
-        ColliderNetConfig(max_candidates=0)
-    with pytest.raises(ConfigError, match="unknown fields colour"):
-        network_config({"colour": "red"})
+        ImmoralityNetConfig(max_candidates=0)
+    with pytest.raises(ConfigError, match="no field colour"):
+        ImmoralityNetConfig.from_dict({"colour": "red"})
 
 
 # ── structures ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -307,33 +307,33 @@ def test_columns_are_gathered_and_widths_cut(rng):
 @pytest.fixture
 def loaded(tmp_path):
     net = make_net(torch.Generator().manual_seed(0), dtype=torch.float32, max_candidates=2, max_neighbours=2)
-    save_weights(tmp_path / "toy.safetensors", net, {"calibration": {"temperature": 2.0, "offset": 0.5}})
+    save_weights(tmp_path / "toy.safetensors", net, Header(calibration=Calibration(temperature=2.0, offsets=(0.5,))))
     return load_colliders(tmp_path / "toy.safetensors")
 
 
 def test_a_file_knows_its_network(loaded, tmp_path):
     path = tmp_path / "toy.safetensors"
-    assert (loaded.name, loaded.header["network"]) == ("toy", "collider")
-    assert isinstance(load_network(path)[0], ColliderNet)
-    with pytest.raises(WeightsError, match="hold a collider network, but edge weights are needed here"):
+    assert (loaded.name, loaded.header.kind) == ("toy", "immoralities")
+    assert isinstance(load_network(path).network, ImmoralityNet)
+    with pytest.raises(WeightsError, match="holds weights of kind 'immoralities', but 'edges' is needed here"):
         load_weights(path)
-    save_weights(path, EdgeNet(EdgeNetConfig(**TINY)), {})
-    assert load_weights(path).header["network"] == "edge"
-    with pytest.raises(WeightsError, match="hold an edge network, but collider weights are needed here"):
+    save_weights(path, EdgeNet(EdgeNetConfig(**TINY)))
+    assert load_weights(path).header.kind == "edges"
+    with pytest.raises(WeightsError, match="holds weights of kind 'edges', but 'immoralities' is needed here"):
         load_colliders(path)
 
 
 def test_an_unknown_kind_of_network_is_refused(loaded, tmp_path):
     tensors, header = weights.read_tensors(tmp_path / "toy.safetensors")
-    weights.write_tensors(tmp_path / "new.safetensors", tensors, header | {"network": "oracle"})
-    with pytest.raises(WeightsError, match="network 'oracle' is unknown here"):
+    weights.write_tensors(tmp_path / "new.safetensors", tensors, dataclasses.replace(header, kind="oracle"))
+    with pytest.raises(WeightsError, match="kind 'oracle', but 'edges' or 'immoralities' is needed here"):
         load_network(tmp_path / "new.safetensors")
 
 
 def test_infer_refuses_collider_weights(loaded, tmp_path):
     import graphbam as gb
 
-    with pytest.raises(WeightsError, match="edge weights are needed"):
+    with pytest.raises(WeightsError, match="'edges' is needed"):
         gb.infer(np.random.default_rng(0).normal(size=(30, 3)), weights=tmp_path / "toy.safetensors")
 
 

@@ -15,7 +15,18 @@ from torch.testing import assert_close
 from graphbam.errors import WeightsError
 from graphbam.nn import weights
 from graphbam.nn.edge_net import EdgeNet
-from graphbam.nn.weights import calibrate, load_weights, read_tensors, save_weights, write_tensors
+from graphbam.nn.weights import (
+    Calibration,
+    Effort,
+    Header,
+    Partner,
+    Progress,
+    calibrate,
+    load_weights,
+    read_tensors,
+    save_weights,
+    write_tensors,
+)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +37,7 @@ def net(tiny_net):
 @pytest.fixture
 def file(net, tmp_path):
     path = tmp_path / "toy.safetensors"
-    save_weights(path, net, {"kind": "weights", "note": "naïve", "calibration": {"temperature": 2.0}})
+    save_weights(path, net, Header(notes={"from": "naïve"}, calibration=Calibration(temperature=2.0)))
     return path
 
 
@@ -38,7 +49,8 @@ def content(path):
 
 def rewrite(path, tensors, header):
     """A file with a correct checksum, whatever is in it."""
-    write_tensors(path, tensors, {name: value for name, value in header.items() if name != "sha256"})
+    values = header | {"sha256": weights.checksum(tensors, header)}
+    save_file(tensors, path, metadata={"graphbam": json.dumps(values)})
 
 
 def test_round_trip(net, file):
@@ -46,7 +58,8 @@ def test_round_trip(net, file):
     assert loaded.name == "toy"
     assert loaded.network.config == net.config
     assert not loaded.network.training
-    assert loaded.header["note"] == "naïve"
+    assert loaded.header.notes == {"from": "naïve"}
+    assert loaded.header.checksum == content(file)[1]["sha256"]
     for name, value in net.state_dict().items():
         assert torch.equal(loaded.network.state_dict()[name], value)
     x = torch.randn(2, 9, 4, generator=torch.Generator().manual_seed(1))
@@ -55,13 +68,13 @@ def test_round_trip(net, file):
 
 def test_double_weights_are_stored_in_single_precision(tiny_net, tmp_path):
     net = tiny_net(torch.Generator().manual_seed(0))
-    save_weights(tmp_path / "a.safetensors", net, {})
+    save_weights(tmp_path / "a.safetensors", net)
     tensors, _ = content(tmp_path / "a.safetensors")
     assert {value.dtype for value in tensors.values()} == {torch.float32}
 
 
 def test_saving_makes_folders_and_leaves_no_other_file(net, tmp_path):
-    save_weights(tmp_path / "a" / "b" / "toy.safetensors", net, {})
+    save_weights(tmp_path / "a" / "b" / "toy.safetensors", net)
     assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["toy.safetensors"]
 
 
@@ -129,7 +142,7 @@ def test_every_flipped_byte_is_noticed(file):
     [
         (b'\\"temperature\\": 2.0', b'\\"temperature\\": 9.0'),
         (b'\\"ridge\\": 0.001', b'\\"ridge\\": 0.009'),
-        (b'\\"kind\\": \\"weights\\"', b'\\"kind\\": \\"Weights\\"'),
+        (b'\\"kind\\": \\"edges\\"', b'\\"kind\\": \\"Edges\\"'),
     ],
 )
 def test_an_altered_header_is_noticed(file, old, new):
@@ -154,14 +167,14 @@ def test_swapped_names_are_noticed(file):
 )
 def test_the_same_bytes_under_another_name_shape_or_type_are_noticed(tmp_path, tensors):
     path = tmp_path / "x.safetensors"
-    write_tensors(path, {"a": torch.zeros(2, 3)}, {})
+    write_tensors(path, {"a": torch.zeros(2, 3)}, Header())
     _, header = content(path)
     save_file(tensors, path, metadata={"graphbam": json.dumps(header)})
     with pytest.raises(WeightsError, match="altered"):
         read_tensors(path)
 
 
-@pytest.mark.parametrize("version", [2, 99, "2", None])
+@pytest.mark.parametrize("version", [3, 99, "2", None])
 def test_newer_formats_are_refused(file, version):
     tensors, header = content(file)
     save_file(tensors, file, metadata={"graphbam": json.dumps(header | {"format": version})})
@@ -233,19 +246,19 @@ def test_a_failed_write_keeps_the_previous_file(monkeypatch, net, file):
 
     monkeypatch.setattr(weights, "save_file", no_space)
     with pytest.raises(OSError, match="No space"):
-        save_weights(file, net, {})
+        save_weights(file, net)
     assert file.read_bytes() == before
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
 def test_read_tensors_returns_what_write_tensors_was_given(tmp_path):
     tensors = {"b": torch.arange(6).view(2, 3), "a": torch.tensor(1.5), "empty": torch.zeros(0, 3)}
-    header = {"nested": {"0.5": [1, None, True]}, "text": "ü"}
+    header = Header(kind="mine", train={"nested": {"0.5": [1, None, True]}}, notes={"text": "ü"})
     write_tensors(tmp_path / "t.safetensors", tensors, header)
     found, found_header = read_tensors(tmp_path / "t.safetensors")
     assert found.keys() == tensors.keys()
     assert all(torch.equal(found[name], tensors[name]) for name in tensors)
-    assert {name: found_header[name] for name in header} == header
+    assert dataclasses.replace(found_header, checksum=None) == header
 
 
 # ── probabilities ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -264,10 +277,9 @@ def test_probabilities_sum_to_one_and_follow_the_calibration(file):
 
 def test_calibration_shifts_and_cools():
     logits = torch.tensor([[1.0, 2.0, 3.0]], dtype=torch.float64)
-    assert_close(calibrate(logits, {}), logits.softmax(-1))
-    assert_close(calibrate(logits, {"calibration": None}), logits.softmax(-1))
-    header = {"calibration": {"temperature": 4.0, "offsets": [0.5, 0.0, -1.0]}}
-    assert_close(calibrate(logits, header), torch.tensor([[0.75, 0.5, -0.25]], dtype=torch.float64).softmax(-1))
+    assert_close(calibrate(logits.float(), None), logits)
+    calibration = Calibration(temperature=4.0, offsets=(0.5, 0.0, -1.0))
+    assert_close(calibrate(logits, calibration), torch.tensor([[0.75, 0.5, -0.25]], dtype=torch.float64))
 
 
 @pytest.mark.parametrize(
@@ -287,3 +299,53 @@ def test_chunks_do_not_change_the_answer(monkeypatch, file, cells, rows, sizes):
 def test_the_header_holds_the_config(net, file):
     assert EdgeNet(type(net.config).from_dict(content(file)[1]["config"])).config == net.config
     assert content(file)[1]["config"] == dataclasses.asdict(net.config)
+
+
+# ── headers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_headers_round_trip(net, tmp_path):
+    header = Header(
+        train={"seed": 3},
+        progress=Progress(step=3, tables=9, seconds=1.5, skipped=1, history=({"step": 3.0},), before=Effort(step=2)),
+        calibration=Calibration(temperature=0.5, offsets=(1.0, 0.0, -1.0)),
+        domain={"n_samples": (20.0, 500.0)},
+        evidence={"offset": -1.0},
+        partner=Partner(name="edges", checksum="abc"),
+        notes={"blend": 0.5},
+    )
+    save_weights(tmp_path / "a", net, header)
+    found = load_weights(tmp_path / "a").header
+    named = {"kind": "edges", "config": net.config.to_dict(), "checksum": found.checksum}
+    assert found == dataclasses.replace(header, **named)
+
+
+@pytest.mark.parametrize("where", ["", "progress", "calibration", "partner"])
+def test_unknown_fields_of_a_header_are_refused(file, where):
+    tensors, header = content(file)
+    part = header.get(where, {}) | {"colour": "red"}
+    rewrite(file, tensors, header | ({where: part} if where else part))
+    with pytest.raises(WeightsError, match="colour"):
+        load_weights(file)
+
+
+def test_headers_of_the_first_format_are_understood(file):
+    tensors, header = content(file)
+    old = {
+        "format": 1,
+        "kind": "weights",
+        "network": "edge",
+        "config": header["config"],
+        "calibration": {"temperature": 3.0, "offset": 0.25},
+        "progress": {"step": 5, "before": {"step": 4}},
+        "fine_tuned": {"steps": 7},
+    }
+    rewrite(file, tensors, old)
+    found = load_weights(file).header
+    assert (found.kind, found.notes) == ("edges", {"fine_tuned": {"steps": 7}})
+    assert found.calibration == Calibration(temperature=3.0, offsets=(0.25,))
+    assert found.progress.total().step == 9
+    rewrite(file, tensors, {"format": 1, "config": header["config"]})  # the oldest files
+    assert load_weights(file).header.kind == "edges"
+    rewrite(file, tensors, old | {"network": "collider"})
+    assert read_tensors(file)[1].kind == "immoralities"

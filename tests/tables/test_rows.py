@@ -9,7 +9,7 @@ import torch
 
 import graphbam as gb
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
-from graphbam.nn.weights import LoadedWeights
+from graphbam.nn.weights import Header, LoadedWeights
 from graphbam.tables.domain import describe_table
 from graphbam.tables.prepare import prepare
 from graphbam.tables.read import read_table
@@ -137,7 +137,7 @@ def told():
     sizes = {"attribute_layers": 1, "sample_layers": 1, "dense_layers": 1, "bilinear_layers": 1, "pair_layers": 1}
     network = EdgeNet(EdgeNetConfig(**sizes, channels=8, spd_channels=4)).eval()
     torch.nn.init.normal_(network.head.classes.weight)
-    return Noting("tiny", network, {})
+    return Noting("tiny", network, Header())
 
 
 def test_the_network_is_told_and_so_is_the_user(told):

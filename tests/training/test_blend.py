@@ -34,7 +34,7 @@ def ends(tiny_net, tiny_training, tmp_path):
     """Weights, and those of a run that went on from them with one block more."""
     net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32, sharp_correlations=False)
     before = tmp_path / "before.safetensors"
-    save_weights(before, net, {})
+    save_weights(before, net)
     larger = dataclasses.replace(net.config, sharp_correlations=True, pair_layers=net.config.pair_layers + 1)
     return before, run(tiny_training(network=larger), tmp_path / "run", 5, start=str(before))
 
@@ -50,8 +50,8 @@ def test_a_share_lies_between_and_is_written_down(blend, ends):
     before, after = (load_weights(end).network.embedding.state_dict() for end in ends)
     for name, value in half.network.embedding.state_dict().items():
         assert_close(value, (before[name] + after[name]) / 2)
-    assert half.header["blend"] == 0.5
-    assert half.header["progress"] == load_weights(ends[1]).header["progress"]
+    assert half.header.notes["blend"] == 0.5
+    assert half.header.progress == load_weights(ends[1]).header.progress
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5])

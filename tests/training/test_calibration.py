@@ -14,8 +14,8 @@ def test_fit_recovers_what_made_the_labels(temperature, offsets):
     logits = 2 * torch.randn(40_000, 3, generator=rng)
     p = (logits / temperature + torch.tensor(offsets)).softmax(-1)
     fitted = fit_calibration(logits, torch.multinomial(p, 1, generator=rng)[:, 0])
-    assert fitted["temperature"] == pytest.approx(temperature, rel=0.04)
-    assert fitted["offsets"] == pytest.approx(list(offsets), abs=0.05)
+    assert fitted.temperature == pytest.approx(temperature, rel=0.04)
+    assert fitted.offsets == pytest.approx(list(offsets), abs=0.05)
 
 
 def test_weights_decide_which_pairs_count():
@@ -25,4 +25,4 @@ def test_weights_decide_which_pairs_count():
     flat = torch.multinomial((logits / 2).softmax(-1), 1, generator=rng)[:, 0]
     weight = torch.cat([torch.ones(20_000), torch.full((20_000,), 1e-9)])
     fitted = fit_calibration(torch.cat([logits, logits]), torch.cat([sharp, flat]), weight)
-    assert fitted["temperature"] == pytest.approx(0.5, rel=0.05)
+    assert fitted.temperature == pytest.approx(0.5, rel=0.05)

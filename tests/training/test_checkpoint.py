@@ -9,19 +9,19 @@ import torch
 
 from graphbam.errors import WeightsError
 from graphbam.nn import weights
-from graphbam.nn.edge_net import EdgeNet
-from graphbam.nn.weights import save_weights
-from graphbam.training.checkpoint import Progress, average_into, differing_fields, load_checkpoint, save_checkpoint
+from graphbam.nn.weights import Progress, save_weights
 from graphbam.training.config import TrainConfig
 from graphbam.training.data import Batch
-from graphbam.training.loop import new_network
+from graphbam.training.loop import differing_fields, load_checkpoint, new_network, save_checkpoint
+from graphbam.training.objectives import EdgeTask
 from graphbam.training.step import Stepper
 
 CPU = torch.device("cpu")
 
 
 def make_stepper(config, steps):
-    stepper = Stepper(new_network(config, CPU), weight_decay=0.1, clip_norm=1.0, ema_decay=0.9, capture=False)
+    settings = {"weight_decay": 0.1, "clip_norm": 1.0, "ema_decay": 0.9, "capture": False}
+    stepper = Stepper(new_network(config, CPU), EdgeTask(), **settings)
     rng = torch.Generator().manual_seed(5)
     for _ in range(steps):
         classes = torch.randint(0, 3, (2, 4, 4), generator=rng).triu(1)
@@ -42,7 +42,7 @@ def equal(tensors, others):
 
 @pytest.mark.parametrize("steps", [0, 3])
 def test_a_run_comes_back_bit_by_bit(tiny_training, tmp_path, steps):
-    config, progress = tiny_training(), Progress(step=3, tables=18, seconds=1.5, skipped=1, history=[{"step": 3.0}])
+    config, progress = tiny_training(), Progress(step=3, tables=18, seconds=1.5, skipped=1, history=({"step": 3.0},))
     stepper, fresh = make_stepper(config, steps), make_stepper(config, 0)
     save_checkpoint(tmp_path / "c", stepper, config, progress)
     found = load_checkpoint(tmp_path / "c", fresh, config)
@@ -98,7 +98,7 @@ def test_a_field_only_one_side_knows_is_a_difference():
 def test_a_weights_file_is_not_a_checkpoint(tiny_training, tmp_path):
     config = tiny_training()
     stepper = make_stepper(config, 1)
-    save_weights(tmp_path / "w", stepper.network, {"kind": "weights"})
+    save_weights(tmp_path / "w", stepper.network)
     with pytest.raises(WeightsError, match="holds weights, not a checkpoint; start from it with --start"):
         load_checkpoint(tmp_path / "w", stepper, config)
 
@@ -106,7 +106,7 @@ def test_a_weights_file_is_not_a_checkpoint(tiny_training, tmp_path):
 def test_a_checkpoint_is_not_a_weights_file(tiny_training, tmp_path):
     config = tiny_training()
     save_checkpoint(tmp_path / "c", make_stepper(config, 1), config, Progress())
-    with pytest.raises(WeightsError, match="network config"):
+    with pytest.raises(WeightsError, match="holds weights of kind 'checkpoint', but 'edges' is needed here"):
         weights.load_weights(tmp_path / "c")
 
 
@@ -143,14 +143,13 @@ def test_the_previous_checkpoint_survives_a_failed_save(monkeypatch, tiny_traini
 
 def test_the_average_goes_into_a_network(tiny_training):
     stepper = make_stepper(tiny_training(), 2)
-    network = average_into(EdgeNet(stepper.network.config), stepper)
-    assert equal(list(network.parameters()), stepper.average)
+    assert equal(list(stepper.averaged().parameters()), stepper.average)
 
 
 def test_the_learning_curve_stays_short():
     progress = Progress()
     for step in range(5000):
-        progress.note({"step": step})
+        progress = progress.note({"step": step})
         assert len(progress.history) <= 400
     assert progress.history[-1]["step"] == 4999
     steps = [entry["step"] for entry in progress.history]

@@ -16,9 +16,8 @@ from torch.testing import assert_close
 from graphbam.nn.weights import load_weights, read_tensors
 from graphbam.training.data import Batch, Stream
 from graphbam.training.loop import new_network
-from graphbam.training.loss import edge_loss
-from graphbam.training.schedule import learning_rate
-from graphbam.training.step import Stepper
+from graphbam.training.objectives import EdgeTask, edge_loss
+from graphbam.training.step import Stepper, learning_rate
 
 CPU = torch.device("cpu")
 STEPS = 4
@@ -30,7 +29,7 @@ import torch.distributed as dist
 from safetensors.torch import load_file, save_file
 from graphbam.nn.edge_net import EdgeNet
 from graphbam.training import TrainConfig
-from graphbam.training.loss import edge_loss
+from graphbam.training.objectives import edge_loss
 
 folder, rank = sys.argv[1], int(os.environ["RANK"])
 config = TrainConfig.from_dict(json.load(open(folder + "/config.json")))
@@ -127,6 +126,7 @@ def test_two_processes_learn_what_one_learns_from_both(problem, folder):
     config, _, _ = problem
     stepper = Stepper(
         new_network(config, CPU),
+        EdgeTask(),
         weight_decay=config.weight_decay,
         clip_norm=config.clip_norm,
         ema_decay=config.ema_decay,

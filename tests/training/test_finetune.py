@@ -6,11 +6,11 @@ import torch
 
 from graphbam.errors import ConfigError, TableError
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
-from graphbam.nn.weights import LoadedWeights
+from graphbam.nn.weights import Header, LoadedWeights
 from graphbam.simulation import simulate
 from graphbam.tables.rows import count_rows, measure_redundancy
 from graphbam.training.finetune import as_batch, fine_tune, own_batches, read_pairs
-from graphbam.training.loss import edge_loss
+from graphbam.training.objectives import edge_loss
 
 LAYERS = {"attribute_layers": 1, "sample_layers": 1, "dense_layers": 1, "bilinear_layers": 1, "pair_layers": 1}
 SIZES = {"channels": 16, "heads": 1, "spd_channels": 8, "spd_heads": 1, "pair_channels": 16, "product_channels": 4}
@@ -19,7 +19,7 @@ SIZES = {"channels": 16, "heads": 1, "spd_channels": 8, "spd_heads": 1, "pair_ch
 @pytest.fixture
 def loaded():
     torch.manual_seed(0)
-    return LoadedWeights("tiny", EdgeNet(EdgeNetConfig(**LAYERS, **SIZES)).eval(), {})
+    return LoadedWeights("tiny", EdgeNet(EdgeNetConfig(**LAYERS, **SIZES)).eval(), Header())
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_tuning_lowers_the_loss_on_the_tables_and_leaves_the_start_alone(loaded,
     tuned = fine_tune(loaded, pairs, steps=120, learning_rate=1e-2, replay=0.0, device="cpu")
     assert mean_loss(tuned.network, pairs) < 0.8 * before
     assert all(torch.equal(p, old) for p, old in zip(loaded.network.parameters(), kept, strict=True))
-    assert tuned.header["fine_tuned"]["steps"] == 120
+    assert tuned.header.notes["fine_tuned"]["steps"] == 120
 
 
 def test_the_same_seed_gives_the_same_weights(loaded, pairs):

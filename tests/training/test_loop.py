@@ -19,9 +19,8 @@ from graphbam.nn import weights
 from graphbam.nn.features import N_SIZES
 from graphbam.nn.weights import load_weights, read_tensors, save_weights
 from graphbam.training import Budget, TrainConfig, train
-from graphbam.training.checkpoint import Progress
 from graphbam.training.loop import new_network
-from graphbam.training.schedule import learning_rate
+from graphbam.training.step import learning_rate
 
 # ── cutting and continuing ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -57,8 +56,8 @@ def test_continuing_a_finished_run_does_nothing(tiny_training, tmp_path, steps):
     before = load_weights(path)
     run(config, tmp_path, steps, resume=True)
     after = load_weights(path)
-    assert after.header["progress"]["step"] == 4
-    assert after.header["progress"]["tables"] == before.header["progress"]["tables"]
+    assert after.header.progress.step == 4
+    assert after.header.progress.tables == before.header.progress.tables
     assert torch.equal(before.network.embedding.mix.weight, after.network.embedding.mix.weight)
 
 
@@ -151,7 +150,7 @@ def test_checkpoints_come_by_time(tiny_training, tmp_path):
     def look(line):
         path = tmp_path / "checkpoint.safetensors"
         if path.exists():
-            seen.append((line["step"], read_tensors(path)[1]["progress"]["step"]))
+            seen.append((line["step"], read_tensors(path)[1].progress.step))
 
     budget = Budget(steps=4, report_seconds=0.0, save_seconds=0.0)
     train(tiny_training(), tmp_path, budget=budget, device="cpu", report=look)
@@ -179,10 +178,10 @@ def test_the_weights_file_tells_its_story(tiny_training, tmp_path):
     loaded = load_weights(run(config, tmp_path, 5))
     header = loaded.header
     assert loaded.network.config == config.network
-    assert header["kind"] == "weights"
-    assert header["progress"]["step"] == 5
-    assert TrainConfig.from_dict(header["train"] | {"network": header["config"]}) == config
-    assert [entry["step"] for entry in header["progress"]["history"]] == [1, 2, 3, 4, 5]
+    assert header.kind == "edges"
+    assert header.progress.step == 5
+    assert TrainConfig.from_dict({**header.train, "network": header.config}) == config
+    assert [entry["step"] for entry in header.progress.history] == [1, 2, 3, 4, 5]
 
 
 def test_the_weights_are_the_average(tiny_training, tmp_path):
@@ -210,7 +209,7 @@ def test_poisoned_batches_are_counted_and_survived(monkeypatch, tiny_training, t
     monkeypatch.setattr(loop, "Stream", Poisoned)
     path = run(tiny_training(), tmp_path, 6)
     assert [line["skipped"] for line in log_of(tmp_path)] == [0, 1, 1, 2, 2, 2]
-    assert load_weights(path).header["progress"]["skipped"] == 2
+    assert load_weights(path).header.progress.skipped == 2
     assert all(torch.isfinite(p).all() for p in load_weights(path).network.parameters())
 
 
@@ -231,7 +230,7 @@ def test_initial_weights_depend_on_the_seed_alone(tiny_training):
 
 def test_a_run_starts_from_given_weights(tiny_training, tiny_net, tmp_path):
     net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32)
-    save_weights(tmp_path / "start.safetensors", net, {})
+    save_weights(tmp_path / "start.safetensors", net)
     path = run(tiny_training(learning_rate=1e-12), tmp_path / "run", 2, start=str(tmp_path / "start.safetensors"))
     state, tensors = net.state_dict(), read_tensors(tmp_path / "run" / "checkpoint.safetensors")[0]
     found = load_weights(path).network.state_dict()
@@ -244,23 +243,23 @@ def test_weights_know_all_the_runs_behind_them(tiny_training, tmp_path):
     first = run(tiny_training(), tmp_path / "one", 3)
     second = run(tiny_training(seed=1), tmp_path / "two", 2, start=str(first))
     third = run(tiny_training(seed=2), tmp_path / "three", 1, start=str(second))
-    steps = [read_tensors(path)[1]["progress"]["before"].get("step", 0) for path in (first, second, third)]
+    steps = [read_tensors(path)[1].progress.before.step for path in (first, second, third)]
     assert steps == [0, 3, 5]
     run(tiny_training(seed=2), tmp_path / "three", 4, resume=True)  # a continuation keeps it
-    assert read_tensors(third)[1]["progress"]["before"]["step"] == 5
+    assert read_tensors(third)[1].progress.before.step == 5
     assert ", 9 steps" in summarise_training(read_tensors(third)[1])
 
 
 def test_starting_weights_of_another_design_are_refused(tiny_training, tiny_net, tmp_path):
     net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32, bilinear_layers=1)
-    save_weights(tmp_path / "start.safetensors", net, {})
+    save_weights(tmp_path / "start.safetensors", net)
     with pytest.raises(WeightsError, match="another network design"):
         run(tiny_training(), tmp_path / "run", 2, start=str(tmp_path / "start.safetensors"))
 
 
 def test_a_run_may_have_more_pair_blocks_than_its_starting_weights(tiny_training, tiny_net, tmp_path):
     net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32)
-    save_weights(tmp_path / "start.safetensors", net, {})
+    save_weights(tmp_path / "start.safetensors", net)
     deeper = dataclasses.replace(net.config, pair_layers=net.config.pair_layers + 2)
     still, x_bmd = tiny_training(network=deeper, learning_rate=1e-12), torch.randn(3, 20, 5)
     path = run(still, tmp_path / "still", 1, start=str(tmp_path / "start.safetensors"))
@@ -276,7 +275,7 @@ def test_a_run_may_have_more_pair_blocks_than_its_starting_weights(tiny_training
 
 def test_a_run_may_read_sharper_correlations_than_its_starting_weights(tiny_training, tiny_net, tmp_path):
     net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32, sharp_correlations=False)
-    save_weights(tmp_path / "start.safetensors", net, {})
+    save_weights(tmp_path / "start.safetensors", net)
     sharper = dataclasses.replace(net.config, sharp_correlations=True)
     still, x_bmd = tiny_training(network=sharper, learning_rate=1e-12), torch.randn(3, 20, 5)
     path = run(still, tmp_path / "still", 1, start=str(tmp_path / "start.safetensors"))
@@ -329,9 +328,9 @@ def test_time_ends_a_run(tiny_training, tmp_path):
 
 def test_seconds_add_up_over_continuations(tiny_training, tmp_path):
     run(tiny_training(), tmp_path, 4)
-    first = Progress(**read_tensors(tmp_path / "checkpoint.safetensors")[1]["progress"])
+    first = read_tensors(tmp_path / "checkpoint.safetensors")[1].progress
     run(tiny_training(), tmp_path, 8, resume=True)
-    second = Progress(**read_tensors(tmp_path / "checkpoint.safetensors")[1]["progress"])
+    second = read_tensors(tmp_path / "checkpoint.safetensors")[1].progress
     assert second.seconds > first.seconds > 0
     assert second.tables > first.tables
 

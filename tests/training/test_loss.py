@@ -7,7 +7,7 @@ import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from graphbam.training.loss import edge_loss, moral_penalty
+from graphbam.training.objectives import edge_loss, moral_penalty
 
 
 def problem(rng, b, d, spread=2.0):

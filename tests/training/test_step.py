@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from graphbam.training.data import Batch
-from graphbam.training.loss import edge_loss
+from graphbam.training.objectives import EdgeTask, edge_loss
 from graphbam.training.step import Stepper
 
 
@@ -26,7 +26,7 @@ def network(tiny_net, rng):
 
 def make_stepper(network, **changes):
     settings = {"weight_decay": 0.1, "clip_norm": 0.5, "ema_decay": 0.9, "capture": False}
-    return Stepper(network, **(settings | changes))
+    return Stepper(network, EdgeTask(), **(settings | changes))
 
 
 def state_of(stepper):

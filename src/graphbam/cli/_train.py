@@ -12,7 +12,8 @@ from graphbam.errors import ConfigError
 if TYPE_CHECKING:
     from graphbam.training import TrainConfig
 
-CURVE = "curve.png"
+RIVAL = "avici"
+"""The design of a baseline, to compare with."""
 
 ONE_LAYER: dict[str, Any] = dict.fromkeys(("attribute_layers", "sample_layers", "dense_layers", "bilinear_layers"), 1)
 """Depth of the networks of `--tiny`."""
@@ -56,7 +57,6 @@ def train(
     )
     if path.exists():
         typer.echo(f"weights: {path}\nlog: {out / 'log.jsonl'}")
-        _draw(out)
 
 
 def fine_tune(
@@ -86,12 +86,11 @@ def fine_tune(
 def _config(
     network: str, data: str, seed: int, learning_rate: float | None, tiny: bool, edges: str | None
 ) -> TrainConfig:
-    from graphbam.benchmarks.baselines import avici_net as avici
     from graphbam.nn import immorality_net as collider
     from graphbam.nn.edge_net import DESIGNS
     from graphbam.simulation.config import SimulationConfig
 
-    if network not in (known := [*DESIGNS, *collider.DESIGNS, *avici.DESIGNS]):
+    if network not in (known := [*DESIGNS, *collider.DESIGNS, RIVAL]):
         raise ConfigError(f"network={network!r} is unknown; choose from {', '.join(sorted(known))}")
     changes: dict[str, Any] = {"seed": seed, "simulation": SimulationConfig.preset(data)}
     changes |= {} if learning_rate is None else {"learning_rate": learning_rate}
@@ -99,7 +98,7 @@ def _config(
         return _collider_config(network, edges, tiny, changes)
     if edges is not None:
         raise ConfigError(f"edges={edges!r} is for collider networks; add --network collider, or leave --edges out")
-    return _arrow_config(tiny, changes) if network in avici.DESIGNS else _edge_config(network, tiny, changes)
+    return _arrow_config(tiny, changes) if network == RIVAL else _edge_config(network, tiny, changes)
 
 
 def _edge_config(network: str, tiny: bool, changes: dict[str, Any]) -> TrainConfig:
@@ -114,27 +113,29 @@ def _edge_config(network: str, tiny: bool, changes: dict[str, Any]) -> TrainConf
 
 
 def _collider_config(network: str, edges: str | None, tiny: bool, changes: dict[str, Any]) -> TrainConfig:
-    from graphbam.nn.immorality_net import DESIGNS, ColliderNetConfig
+    from graphbam.nn.immorality_net import DESIGNS, ImmoralityNetConfig
     from graphbam.training import TrainConfig
     from graphbam.training.config import StructureConfig
 
-    changes = {"network": DESIGNS[network](), "structures": StructureConfig(edges=edges)} | changes
+    changes = {"network": DESIGNS[network](), "settings": StructureConfig(edges=edges)} | changes
     if tiny:
         few: dict[str, Any] = {"max_candidates": 3, "max_neighbours": 3}
-        changes["network"] = ColliderNetConfig(channels=16, heads=1, spd_channels=8, pair_layers=1, **few, **ONE_LAYER)
-        changes["structures"] = StructureConfig(edges=edges, widths=(8,))
+        changes["network"] = ImmoralityNetConfig(
+            channels=16, heads=1, spd_channels=8, pair_layers=1, **few, **ONE_LAYER
+        )
+        changes["settings"] = StructureConfig(edges=edges, widths=(8,))
         changes |= {"variables": (5, 8, 12), "samples": (50, 100), "cells_per_step": 12_000} | QUICK
-    return TrainConfig.collider(**changes)
+    return TrainConfig.immoralities(**changes)
 
 
 def _arrow_config(tiny: bool, changes: dict[str, Any]) -> TrainConfig:
     from graphbam.benchmarks.baselines.avici_net import AviciNetConfig
-    from graphbam.training import TrainConfig
+    from graphbam.benchmarks.baselines.avici_task import arrow_config
 
     if tiny:
         changes["network"] = AviciNetConfig(channels=32, blocks=2, heads=2, key_size=16)
         changes |= {"variables": (5, 8, 12), "samples": (50, 100), "stagger": 1, "cells_per_step": 12_000} | QUICK
-    return TrainConfig.avici(**changes)
+    return arrow_config(**changes)
 
 
 def _print_line(line: dict[str, float]) -> None:
@@ -142,14 +143,3 @@ def _print_line(line: dict[str, float]) -> None:
         f"step {line['step']:>7}  tables {line['tables']:>9}  loss {line['loss']:.4f}  "
         f"{line['tables_per_second']:>7.0f} tables/s  skipped {line['skipped']:.0f}  {line['seconds']:.0f} s"
     )
-
-
-def _draw(out: Path) -> None:
-    from graphbam.output.figures import has_matplotlib
-
-    if not has_matplotlib():
-        typer.echo(f"no {CURVE}: matplotlib is not installed (pip install graphbam[plot])")
-        return
-    from graphbam.training.curve import draw_curve
-
-    typer.echo(f"curve: {draw_curve(out / 'log.jsonl', out / CURVE)}")

@@ -6,9 +6,12 @@ import json
 import sys
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from graphbam.nn.weights import Header
 
 
 def weights(
@@ -45,28 +48,24 @@ def _describe(path: Path) -> tuple[str, str, str, str]:
     tensors, header = read_tensors(path)
     n_parameters = sum(tensor.numel() for tensor in tensors.values())
     size = f"{path.stat().st_size / 1e6:.1f} MB"
-    return size, f"{n_parameters:,}", summarise_training(header), str(header.get("sha256", ""))[:8]
+    return size, f"{n_parameters:,}", summarise_training(header), (header.checksum or "")[:8]
 
 
-def summarise_training(header: dict[str, Any]) -> str:
+def summarise_training(header: Header) -> str:
     """One line on how weights were trained, from their header, runs that they were started from included.
 
     Examples
     --------
-    >>> summarise_training({"progress": {"step": 1200, "tables": 2_100_000, "seconds": 7300}})
+    >>> from graphbam.nn.weights import Header, Progress
+    >>> summarise_training(Header(progress=Progress(step=1200, tables=2_100_000, seconds=7300)))
     '2.1 million tables, 1,200 steps, 2.0 h'
     """
-    progress = header.get("progress") or {}
-    before = progress.get("before") or {}
-    progress = {name: progress.get(name, 0) + before.get(name, 0) for name in ("tables", "step", "seconds")}
-    parts = []
-    if tables := progress.get("tables"):
-        parts.append(f"{tables / 1e6:.1f} million tables" if tables >= 1e6 else f"{tables:,} tables")
-    if step := progress.get("step"):
-        parts.append(f"{step:,} steps")
-    if seconds := progress.get("seconds"):
-        parts.append(f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min")
-    return ", ".join(parts) or "not stated"
+    if header.progress is None:
+        return "not stated"
+    effort = header.progress.total()
+    tables = f"{effort.tables / 1e6:.1f} million" if effort.tables >= 1e6 else f"{effort.tables:,}"
+    time = f"{effort.seconds / 3600:.1f} h" if effort.seconds >= 3600 else f"{effort.seconds / 60:.0f} min"
+    return f"{tables} tables, {effort.step:,} steps, {time}"
 
 
 def _show_one(name: str) -> None:
@@ -74,10 +73,10 @@ def _show_one(name: str) -> None:
     if card.is_file() and (_data() / f"{name}.safetensors").is_file():  # not the notes of example tables
         _show_card(card.read_text(encoding="utf-8"))
         return
-    from graphbam.nn.weights import load_network
+    from graphbam.nn.weights import find_weights, read_tensors
 
-    _, header = load_network(name)
-    shown = {key: value for key, value in header.items() if key != "progress"}
+    _, header = read_tensors(find_weights(name))
+    shown = {key: value for key, value in header.to_dict().items() if key != "progress"}
     typer.echo(f"{name}: {summarise_training(header)}\n" + json.dumps(shown, indent=1))
 
 

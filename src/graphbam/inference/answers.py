@@ -104,7 +104,7 @@ def ask_colliders(colliders: Colliders, x_bmd: Tensor, asked: Sequence[Question]
         for some in _batch_questions(asked, n_samples):
             answers = [colliders.answer(x_md.numpy(), some, strength_dd=p_dd3[..., SKELETON]) for x_md in x_bmd]
             claims.append(claim_table(some, [np.mean(several, axis=0) for several in zip(*answers, strict=True)]))
-    weighed = weigh_claims(np.concatenate(claims), p_dd3, colliders.header.get("evidence"))
+    weighed = weigh_claims(np.concatenate(claims), p_dd3, colliders.header.evidence)
     return np.sort(weighed, order=("a", "b", "c"))
 
 

@@ -249,14 +249,15 @@ def _finish(
     if config.stability:
         settings = (config.stability, known, config.preprocessing.seed)
         share_dd = measure_stability(ready, networks.edges, *settings, progress or be_silent)
-    unlike = judge_domain(ready.features, header)
-    verdict = ("outside" if unlike else "inside") if header.get("domain") else None
+    ranges = {name: list(limits) for name, limits in (header.domain or {}).items()}
+    unlike = judge_domain(ready.features, {"domain": ranges})
+    verdict = ("outside" if unlike else "inside") if ranges else None
     return Result(
         names=ready.names,
         probabilities=p_dd3,
         changes=(*ready.changes, *(() if claims is None else tell_of_rows(x_bme.shape[1]))),
         warnings=(*ready.warnings, *unlike, *_warn_about_knowledge(ready, known)),
-        domain={"features": ready.features, "verdict": verdict, "unlike": unlike, "ranges": header.get("domain") or {}},
+        domain={"features": ready.features, "verdict": verdict, "unlike": unlike, "ranges": ranges},
         stability=share_dd,
         knowledge=known or None,
         source=ready.source,
@@ -288,9 +289,9 @@ def _provenance(ready: Prepared, config: InferenceConfig, networks: Networks) ->
     return {
         "graphbam": graphbam.__version__,
         "weights": edges.name,
-        "checksum": edges.header.get("sha256"),
+        "checksum": edges.header.checksum,
         "colliders": None if colliders is None else colliders.name,
-        "colliders_checksum": None if colliders is None else colliders.header.get("sha256"),
+        "colliders_checksum": None if colliders is None else colliders.header.checksum,
         "seed": config.preprocessing.seed,
         "n_rows": ready.n_rows,
         "n_rows_used": sum(len(rows) for rows in ready.passes),

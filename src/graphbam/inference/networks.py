@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from torch import Tensor
@@ -13,7 +13,7 @@ from graphbam.directions.questions import Question
 from graphbam.errors import ConfigError
 from graphbam.nn.cost import count_work, explained_memory, threads, threads_for
 from graphbam.nn.device import choose_device
-from graphbam.nn.weights import load_colliders, load_weights
+from graphbam.nn.weights import Header, load_colliders, load_weights
 from graphbam.tables.read import Matrix
 
 CELLS_AT_ONCE = 4_000_000
@@ -32,7 +32,7 @@ class Weights(Protocol):
     def name(self) -> str: ...
 
     @property
-    def header(self) -> dict[str, Any]: ...
+    def header(self) -> Header: ...
 
     def probabilities(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor: ...
 
@@ -44,7 +44,7 @@ class Colliders(Protocol):
     def name(self) -> str: ...
 
     @property
-    def header(self) -> dict[str, Any]: ...
+    def header(self) -> Header: ...
 
     def answer(
         self, x_md: Matrix, asked: Sequence[Question], strength_dd: Matrix | None = None

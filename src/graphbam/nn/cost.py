@@ -6,11 +6,13 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
 from graphbam.errors import ConfigError
+from graphbam.nn import spd
+from graphbam.nn.edge_net import RAW_POLES, EdgeNetConfig
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Called with the share of the work that is done and a sentence."""
@@ -20,6 +22,21 @@ SHARE_OF_SPEED = 0.4
 
 GPU_SPEED = 5e12
 """Operations a second of the whole network that a GPU reaches at least; the wait is short either way."""
+
+SLOWNESS_OF_INVERSES = 2.0
+"""Time of an operation inside an inverse, on a CPU, in multiples of one inside a product."""
+
+OPERATIONS_A_FEATURE = 1000.0
+"""What one feature of a pair costs a CPU beside products, as operations: roots, logarithms, memory."""
+
+H200_BF16 = 7.9e14
+"""Operations a second of a large bfloat16 product on an H200, measured."""
+
+H200_FP32 = 5.0e13
+"""Operations a second of batched float32 products there, without tensor cores."""
+
+H200_BYTES = 4.3e12
+"""Bytes a second, read plus written, of a large copy there, measured."""
 
 OPERATIONS_A_THREAD = 1e10
 """Least work for a CPU thread, about a quarter of a second: for less, waking and waiting cost more than they bring."""
@@ -51,21 +68,69 @@ def estimate_seconds(loaded: Any, n_tables: int, n_samples: int, *widths: int) -
     return n_tables * count_work(loaded, n_samples, widths) / speed
 
 
+class Work(NamedTuple):
+    """What tables cost: floating-point operations, by where they run, and bytes that must be moved."""
+
+    products: float
+    """On observations and pairs; in bfloat16 on a GPU."""
+    definite: float
+    """On definite matrices; in float32 at least."""
+    inverses: float = 0.0
+    """Inside inverses of definite matrices."""
+    features: float = 0.0
+    """Features of pairs, each a matrix entry of a channel."""
+    bytes: float = 0.0
+    """Each layer's input and output, moved once."""
+
+    def on_cpu(self) -> float:
+        """Operations of matrix products that take a CPU as long."""
+        slow = SLOWNESS_OF_INVERSES * self.inverses + OPERATIONS_A_FEATURE * self.features
+        return self.products + self.definite + slow
+
+    def training(self) -> Work:
+        """Forward and backward: twice the operations come back, and activations and two gradients move once more."""
+        three = Work(*(3 * part for part in self))
+        return three._replace(bytes=2.5 * self.bytes)
+
+    def floor(self) -> float:
+        """Seconds below which no code comes on an H200: operations at the full rate, or bytes."""
+        operations = self.products / H200_BF16 + (self.definite + self.inverses) / H200_FP32
+        return max(operations, self.bytes / H200_BYTES)
+
+
+def forward_work(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int) -> Work:
+    """Work of a forward pass of tables, or of structures, counted from the formulas up to small change.
+
+    Examples
+    --------
+    >>> 0.001 < forward_work(EdgeNetConfig(), 16, 525, 55).training().floor() < 0.02
+    True
+    """
+    c, p, q, s, d = config.channels, config.pair_channels, config.product_channels, config.spd_channels, n_variables
+    cells, pairs = n_tables * n_samples * d, n_tables * d * d
+    projections = 2 * c * c * (4 if config.attention_output else 3)
+    attributes = config.attribute_layers * (projections + 4 * c * d)
+    samples = config.sample_layers * (projections + 4 * c * n_samples)
+    dense = config.dense_layers * 2 * c * (2 * config.dense_hidden or c)
+    layers = config.attribute_layers + config.sample_layers + config.dense_layers
+    pair_blocks = config.pair_layers * (2 * p * (9 * q + 4 * p) + 6 * q * d)
+    mixing = 2 * 2 * s * (s // config.spd_heads)
+    n_inverses = (spd.LOG_POLES if config.matrix_log else 0) + (len(RAW_POLES) if config.pair_layers else 0)
+    return Work(
+        products=cells * (attributes + samples + dense) + pairs * pair_blocks,
+        definite=pairs * (2 * s * n_samples + config.bilinear_layers * (mixing + 8 * s * d)),
+        inverses=pairs * 2 * s * n_inverses * d,
+        features=pairs * s,
+        bytes=2 * 2 * c * cells * layers + 4 * 2 * pairs * s * config.bilinear_layers,
+    )
+
+
 def count_work(loaded: Any, n_samples: int, widths: Sequence[int]) -> float:
     """Operations for so many samples of each of these numbers of variables; 0 for weights that are no network."""
     network = getattr(loaded, "network", None)
-    return 0.0 if network is None else sum(count_operations(network.config, n_samples, width) for width in widths)
-
-
-def count_operations(config: Any, n_samples: int, n_variables: int) -> float:
-    """Floating-point operations of one forward pass, up to small change."""
-    c, p, q, d = config.channels, config.pair_channels, config.product_channels, n_variables
-    attributes = config.attribute_layers * (8 * c * c + 4 * c * d)
-    samples = config.sample_layers * (8 * c * c + 4 * c * n_samples)
-    dense = config.dense_layers * 4 * c * config.dense_hidden
-    pair = config.pair_layers * (2 * p * (9 * q + 4 * p) + 6 * q * d) + 1000 * config.spd_channels
-    definite = config.spd_channels * (8 * config.bilinear_layers + 60)  # inverses run at a third of the speed
-    return float(n_samples * d * (attributes + samples + dense) + d**2 * pair + d**3 * definite)
+    if network is None:
+        return 0.0
+    return sum(forward_work(network.config, 1, n_samples, width).on_cpu() for width in widths)
 
 
 def measure_speed(size: int = 768) -> float:

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,7 @@ from graphbam.nn.layers import (
     Linear,
     PairBlock,
 )
+from graphbam.nn.network import Config, Network
 
 Rows = Sequence[float] | Tensor
 """How many independent rows each table is worth."""
@@ -50,7 +51,7 @@ RAW_POLES = (0.01, 0.1, 1.0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EdgeNetConfig:
+class EdgeNetConfig(Config):
     """Sizes and switches of an `EdgeNet`; the defaults are the design `default`."""
 
     channels: int = 64
@@ -115,7 +116,7 @@ class EdgeNetConfig:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it cannot be negative")
 
     @classmethod
-    def paper(cls, **changes: Any) -> EdgeNetConfig:
+    def paper(cls, **changes: Any) -> Self:
         """The paper's network: C = c = 100, five heads, ten layers of each kind, log and dense layers as head.
 
         The authors' code clamps eigenvalues at 1e-4 before the logarithm; here a ridge keeps them away from zero.
@@ -134,18 +135,15 @@ class EdgeNetConfig:
         return cls(**(sizes | spd_part | plain | changes))
 
     @classmethod
-    def ablation(cls, **changes: Any) -> EdgeNetConfig:
+    def ablation(cls, **changes: Any) -> Self:
         """The paper's ablation network: two layers of each observational kind, four bilinear."""
         layers = {"attribute_layers": 2, "sample_layers": 2, "dense_layers": 2, "bilinear_layers": 4}
         return cls.paper(**(layers | changes))
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> EdgeNetConfig:
-        """Inverse of `dataclasses.asdict`; unknown names are refused. What older files do not name was not built."""
-        unknown = sorted(set(values) - {field.name for field in dataclasses.fields(cls)})
-        if unknown:
-            raise ConfigError(f"network config has unknown fields {', '.join(unknown)}; use a newer graphbam")
-        return cls(**({"table_correlations": False, "sharp_correlations": False} | values))
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Inverse of `to_dict`; unknown names are refused. What older files do not name was not built."""
+        return super().from_dict({"table_correlations": False, "sharp_correlations": False} | dict(values))
 
 
 DESIGNS: dict[str, Callable[..., EdgeNetConfig]] = {
@@ -165,7 +163,7 @@ ABLATIONS = {
 """The rows of the paper's ablation table, as changes to `EdgeNetConfig.ablation`."""
 
 
-class EdgeNet(nn.Module):
+class EdgeNet(Network):
     """Three-class edge logits of whole tables, for any M ≥ 2 and D ≥ 2.
 
     Examples
@@ -175,10 +173,13 @@ class EdgeNet(nn.Module):
     torch.Size([4, 6, 6, 3])
     """
 
+    kind = "edges"
+    config_type = EdgeNetConfig
+    config: EdgeNetConfig
+
     def __init__(self, config: EdgeNetConfig | None = None):
         super().__init__()
         self.config = config = config or EdgeNetConfig()
-        self.mixed_precision = True  # on a GPU, observations travel in bfloat16
         self.embedding = Embedding(config.channels, bias=config.embedding_bias)
         self.observation = observation_layers(config)
         self.correlation = ChannelCorrelation(config.channels, config.spd_channels, config.ridge)
@@ -193,7 +194,7 @@ class EdgeNet(nn.Module):
         `rows` says how many independent rows each table is worth, where that is not M.
         """
         x_bmd = standardise(x.reshape(-1, *x.shape[-2:]))
-        h_bmdc = self.embedding(x_bmd, self._observation_dtype(x_bmd))
+        h_bmdc = self.embedding(x_bmd, self.observation_dtype(x_bmd))
         for layer in self.observation:
             h_bmdc = layer(h_bmdc)
         raw_bcdd = s_bcdd = self.correlation(h_bmdc)
@@ -205,16 +206,9 @@ class EdgeNet(nn.Module):
         logits_bdd3 = (logits_bdd3 + logits_bdd3.transpose(-3, -2)) / 2
         return logits_bdd3.view(*x.shape[:-2], *logits_bdd3.shape[1:])
 
-    def _observation_dtype(self, x_bmd: Tensor) -> torch.dtype:
-        half = self.mixed_precision and x_bmd.is_cuda and x_bmd.dtype == torch.float32
-        return torch.bfloat16 if half else x_bmd.dtype
-
-    def compile_blocks(self) -> EdgeNet:
-        """Compile every block in place with free shapes: one compilation serves all blocks of a kind and all tables."""
-        parts = [self.embedding, *self.observation, self.correlation, *self.bilinear, *self.head.compilable()]
-        for part in parts:
-            part.compile(dynamic=True)
-        return self
+    def compilable(self) -> list[nn.Module]:
+        """All but the end of the head."""
+        return [self.embedding, *self.observation, self.correlation, *self.bilinear, *self.head.compilable()]
 
 
 def standardise(x_bmd: Tensor, limit: float = 5.0) -> Tensor:

@@ -1,4 +1,4 @@
-"""`ColliderNet`: which candidates are common children of two variables? One logit a candidate, for many structures.
+"""`ImmoralityNet`: which candidates are common children of two variables? One logit a candidate, for many structures.
 
 A structure is a handful of columns of one table (see `structures`): two parents, candidates adjacent to both,
 neighbours adjacent to one. Its journey is that of a table through `EdgeNet`, but each role has an embedding of its own:
@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,7 @@ from graphbam.nn.layers import (
     PairBlock,
     SPDActivation,
 )
+from graphbam.nn.network import Network
 from graphbam.nn.structures import ABSENT, CANDIDATE, NEIGHBOUR, PARENT
 
 N_ROLES = 3
@@ -42,8 +43,8 @@ N_ROLES = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ColliderNetConfig(EdgeNetConfig):
-    """Sizes and switches of a `ColliderNet`, those of an `EdgeNet` and two more. The embedding always has a bias.
+class ImmoralityNetConfig(EdgeNetConfig):
+    """Sizes and switches of a `ImmoralityNet`, those of an `EdgeNet` and two more. The embedding always has a bias.
 
     The defaults are small: a graph has hundreds of structures, each as long as its table.
     """
@@ -72,7 +73,7 @@ class ColliderNetConfig(EdgeNetConfig):
             raise ConfigError(f"{found}, but a structure needs room for a candidate at least")
 
     @classmethod
-    def wide(cls, **changes: Any) -> ColliderNetConfig:
+    def wide(cls, **changes: Any) -> Self:
         """Twice the channels and one more layer between samples: about three times the work."""
         return cls(**({"channels": 64, "heads": 2, "dense_hidden": 128, "sample_layers": 3} | changes))
 
@@ -82,29 +83,32 @@ class ColliderNetConfig(EdgeNetConfig):
         return 2 + self.max_candidates + self.max_neighbours
 
 
-DESIGNS: dict[str, Callable[..., EdgeNetConfig]] = {
-    "collider": ColliderNetConfig,
-    "collider-wide": ColliderNetConfig.wide,
-    "collider-paper": ColliderNetConfig.paper,
+DESIGNS: dict[str, Callable[..., ImmoralityNetConfig]] = {
+    "collider": ImmoralityNetConfig,
+    "collider-wide": ImmoralityNetConfig.wide,
+    "collider-paper": ImmoralityNetConfig.paper,
 }
 """Named designs."""
 
 
-class ColliderNet(nn.Module):
+class ImmoralityNet(Network):
     """Logits of "this candidate is a common child of both parents", for batches of structures.
 
     Examples
     --------
-    >>> net = ColliderNet(ColliderNetConfig(attribute_layers=1, sample_layers=1, dense_layers=1))
+    >>> net = ImmoralityNet(ImmoralityNetConfig(attribute_layers=1, sample_layers=1, dense_layers=1))
     >>> roles = torch.tensor([[1, 1, 2, 2, 3], [1, 1, 2, 0, 0]])  # two candidates and a neighbour; one candidate
     >>> net(torch.randn(2, 50, 5), roles).shape
     torch.Size([2, 5])
     """
 
-    def __init__(self, config: ColliderNetConfig | None = None):
+    kind = "immoralities"
+    config_type = ImmoralityNetConfig
+    config: ImmoralityNetConfig
+
+    def __init__(self, config: ImmoralityNetConfig | None = None):
         super().__init__()
-        self.config = config = config or ColliderNetConfig()
-        self.mixed_precision = True  # on a GPU, observations travel in bfloat16
+        self.config = config = config or ImmoralityNetConfig()
         self.embedding = RoleEmbedding(config.channels)
         self.observation = observation_layers(config, PresentAttention)
         self.correlation = ChannelCorrelation(config.channels, config.spd_channels, config.ridge)
@@ -120,7 +124,7 @@ class ColliderNet(nn.Module):
         """
         x_bmd = standardise(torch.where((roles_bd == ABSENT)[:, None], 0.0, x_bmd))
         who = presence(roles_bd, x_bmd)
-        h_bmdc = self.embedding(x_bmd, who.roles_bd3, self._observation_dtype(x_bmd))
+        h_bmdc = self.embedding(x_bmd, who.roles_bd3, self.observation_dtype(x_bmd))
         absent_n11d = ~who.present_bd[:, None].expand_as(x_bmd).flatten(0, 1)[:, None, None]
         for layer in self.observation:
             h_bmdc = layer(h_bmdc, absent_n11d) if isinstance(layer, PresentAttention) else layer(h_bmdc)
@@ -133,16 +137,9 @@ class ColliderNet(nn.Module):
         logits_bd: Tensor = self.head(h_bmdc, raw_bcdd, s_bcdd, who)
         return torch.where(roles_bd == CANDIDATE, logits_bd, 0.0)
 
-    def _observation_dtype(self, x_bmd: Tensor) -> torch.dtype:
-        half = self.mixed_precision and x_bmd.is_cuda and x_bmd.dtype == torch.float32
-        return torch.bfloat16 if half else x_bmd.dtype
-
-    def compile_blocks(self) -> ColliderNet:
-        """Compile every block in place with free shapes: one compilation serves all blocks of a kind and all sizes."""
-        parts = [self.embedding, *self.observation, self.correlation, *self.bilinear, *self.head.compilable()]
-        for part in parts:
-            part.compile(dynamic=True)
-        return self
+    def compilable(self) -> list[nn.Module]:
+        """All but the end of the head."""
+        return [self.embedding, *self.observation, self.correlation, *self.bilinear, *self.head.compilable()]
 
 
 class Presence(NamedTuple):
@@ -260,7 +257,7 @@ def logit_layer(width: int) -> Linear:
 class PooledLog(nn.Module):
     """The paper's head: matrix logarithm, mean over one variable axis, dense C → 1."""
 
-    def __init__(self, config: ColliderNetConfig):
+    def __init__(self, config: ImmoralityNetConfig):
         super().__init__()
         self.matrix_log = config.matrix_log
         self.logit = logit_layer(config.spd_channels)
@@ -280,7 +277,7 @@ class PooledLog(nn.Module):
 class ChildHead(nn.Module):
     """Everything known of each pair, pair blocks, then what a candidate has with both parents, with all, by itself."""
 
-    def __init__(self, config: ColliderNetConfig):
+    def __init__(self, config: ImmoralityNetConfig):
         super().__init__()
         self.matrix_log = config.matrix_log
         self.cross = CrossCovariance(config.channels, config.spd_channels)
@@ -339,10 +336,3 @@ class CandidatePool(nn.Module):
 
 def _both(present_bd: Tensor) -> Tensor:
     return (present_bd[:, :, None] & present_bd[:, None, :])[:, None]
-
-
-def network_config(values: dict[str, Any]) -> ColliderNetConfig:
-    """Config of a `ColliderNet` from plain values; unknown names are refused."""
-    config = ColliderNetConfig.from_dict(values)
-    assert isinstance(config, ColliderNetConfig)
-    return config

@@ -8,18 +8,31 @@ ones on the right.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
-
-if TYPE_CHECKING:
-    from graphbam.directions.questions import Question
 
 ABSENT, PARENT, CANDIDATE, NEIGHBOUR = range(4)
 """Role of a column in a structure; absent columns are padding."""
+
+
+class Question(Protocol):
+    """A pair a < b that may have a common child, and the variables around it."""
+
+    @property
+    def a(self) -> int: ...
+
+    @property
+    def b(self) -> int: ...
+
+    @property
+    def candidates(self) -> NDArray[np.int64]: ...
+
+    @property
+    def neighbours(self) -> NDArray[np.int64]: ...
 
 
 class Structures(NamedTuple):

@@ -1,7 +1,7 @@
 """Weights on disk: safetensors with a JSON header ⇄ a network. Loading never runs code.
 
-One file holds the tensors and, in its header under `graphbam`, what is needed to use and to trust them: the network's
-config, the data it was trained on, a summary of the training, the calibration and a checksum over all of it.
+One file holds the tensors and, in its header under `graphbam`, what is needed to use and to trust them: a `Header`, and
+a checksum over all of it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -23,31 +23,163 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from graphbam.benchmarks.baselines.avici_net import AviciNet, AviciNetConfig
 from graphbam.errors import ConfigError, WeightsError
-from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
-from graphbam.nn.immorality_net import ColliderNet, network_config
-from graphbam.nn.structures import CANDIDATE, Structures, gather_columns, pack_structures
+from graphbam.nn.edge_net import EdgeNet
+from graphbam.nn.immorality_net import ImmoralityNet
+from graphbam.nn.network import Config, Network
+from graphbam.nn.structures import CANDIDATE, Question, Structures, gather_columns, pack_structures
 
-if TYPE_CHECKING:
-    from graphbam.directions.questions import Question
+Net = TypeVar("Net", bound=Network)
+Source = str | os.PathLike[str]
+"""Weights by name, if they are in the package, or by path."""
 
-Network = EdgeNet | ColliderNet | AviciNet
-"""What a weights file may hold; its header says which under `network`."""
-
-Net = TypeVar("Net", EdgeNet, ColliderNet, AviciNet)
-
-KINDS: dict[type[Network], str] = {EdgeNet: "edge", ColliderNet: "collider", AviciNet: "avici"}
-"""What headers call the networks."""
-
-FORMAT = 1
+FORMAT = 2
 """Version of the header; a file with a higher one needs a newer graphbam."""
+
+CHECKPOINT = "checkpoint"
+"""Kind of a file that holds a whole training run instead of a network."""
 
 CELLS_A_CHUNK = 2_000_000
 """Tables are sent through the network in chunks of about so many cells, to bound memory."""
 
 ROWS_A_CHUNK = 60_000
-"""Most rows in one chunk: attention over attributes launches one block a row, and GPUs allow 65,535."""
+"""Most rows in one chunk: attention over attributes launches one block per row, and GPUs allow 65,535."""
+
+
+# ── what a file says of its weights ───────────────────────────────────────────────────────────────────────────────
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Calibration(Config):
+    """Temperature and offsets that make probabilities mean what they say: of logits / T + b."""
+
+    temperature: float = 1.0
+    offsets: tuple[float, ...] = (0.0,)
+    """One for each class of edges; a single one for common children."""
+
+    def apply(self, logits: Tensor) -> Tensor:
+        """Calibrated logits."""
+        return logits / self.temperature + logits.new_tensor(self.offsets)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Partner(Config):
+    """Edge weights that the evidence of collider weights was fitted to."""
+
+    name: str
+    checksum: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Effort(Config):
+    """What training cost."""
+
+    step: int = 0
+    tables: int = 0
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Progress(Effort):
+    """How far a run has come, over all its continuations."""
+
+    skipped: int = 0
+    """Steps without effect: their gradient was not finite."""
+    history: tuple[Mapping[str, float], ...] = ()
+    """Coarse learning curve, one entry per report, thinned so that it stays short."""
+    before: Effort = Effort()
+    """Of the runs that made the weights this one began with."""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Progress:
+        """Inverse of `to_dict`; unknown names are refused."""
+        return super().from_dict(dict(values) | {"before": Effort.from_dict(values.get("before") or {})})
+
+    def total(self) -> Effort:
+        """All that is behind the weights, earlier runs included."""
+        names = [field.name for field in dataclasses.fields(Effort)]
+        return Effort(**{name: getattr(self, name) + getattr(self.before, name) for name in names})
+
+    def note(self, entry: Mapping[str, float], most: int = 400) -> Progress:
+        """With one more point in the curve; every second one is dropped when it gets long."""
+        history = (*self.history, entry)
+        return dataclasses.replace(self, history=history[::2] if len(history) > most else history)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Header:
+    """What is needed to use weights, and to trust them.
+
+    Examples
+    --------
+    >>> header = Header(kind="edges", progress=Progress(step=100), domain={"n_samples": (20.0, 1500.0)})
+    >>> Header.from_dict(header.to_dict()) == header
+    True
+    >>> Header.from_dict({"format": 2, "kind": "edges", "colour": "red"})
+    Traceback (most recent call last):
+    graphbam.errors.ConfigError: the header has unknown fields colour; use a newer graphbam
+    """
+
+    kind: str = EdgeNet.kind
+    """The network's kind; `save_weights` enters it."""
+    config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """The network's config; `save_weights` enters it."""
+    train: Mapping[str, Any] | None = None
+    """The config of the training, as `graphbam.training.TrainConfig.from_dict` reads it, network apart."""
+    progress: Progress | None = None
+    """What the training cost."""
+    calibration: Calibration | None = None
+    domain: Mapping[str, tuple[float, float]] | None = None
+    """Ranges of the tables that the weights were trained on (`graphbam.tables`)."""
+    evidence: Mapping[str, float] | None = None
+    """How the answers of both networks are weighed (`graphbam.directions`); in collider weights."""
+    partner: Partner | None = None
+    """Edge weights that the evidence was fitted to."""
+    notes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """What else was done to the weights, such as fine-tuning."""
+    checksum: str | None = None
+    """Of the file that the weights were read from; None if they are new."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; what is not known is left out, and so is the checksum: it belongs to a file."""
+        values: dict[str, Any] = {"format": FORMAT, "kind": self.kind}
+        for name in (*_PLAIN, *_PARTS):
+            value = getattr(self, name)
+            if value:
+                values[name] = value.to_dict() if isinstance(value, Config) else dict(value)
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Header:
+        """Inverse of `to_dict`, for files of every version; unknown names are refused."""
+        values = _renew(values) if values.get("format") == 1 else dict(values)
+        if unknown := sorted(set(values) - {"format", "kind", "sha256", *_PLAIN, *_PARTS}):
+            raise ConfigError(f"the header has unknown fields {', '.join(unknown)}; use a newer graphbam")
+        known: dict[str, Any] = {name: values[name] for name in ("kind", *_PLAIN) if values.get(name)}
+        known |= {name: part.from_dict(values[name]) for name, part in _PARTS.items() if values.get(name)}
+        if "domain" in known:
+            known["domain"] = {name: (float(low), float(high)) for name, (low, high) in known["domain"].items()}
+        return cls(**known, checksum=values.get("sha256"))
+
+
+_PLAIN = ("config", "train", "domain", "evidence", "notes")
+_PARTS: dict[str, type[Config]] = {"progress": Progress, "calibration": Calibration, "partner": Partner}
+
+
+def _renew(old: Mapping[str, Any]) -> dict[str, Any]:
+    """A header of the first format in the words of this one; its oldest files all hold edge networks."""
+    notes = {name: old[name] for name in ("fine_tuned", "blend") if name in old}
+    new = {name: value for name, value in old.items() if name not in ("kind", "network", *notes)}
+    held = old.get("network", "edge")
+    new["kind"] = {"edge": EdgeNet.kind, "collider": ImmoralityNet.kind}.get(held, held)
+    if old.get("kind") == CHECKPOINT:
+        new["kind"] = CHECKPOINT
+    if "offset" in (calibration := dict(old.get("calibration") or {})):
+        calibration["offsets"] = [calibration.pop("offset")]
+    return new | {"notes": notes, "calibration": calibration}
+
+
+# ── networks, ready to use ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,22 +188,30 @@ class Loaded(Generic[Net]):
 
     name: str
     network: Net
-    header: dict[str, Any]
+    header: Header
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return next(self.network.parameters()).device
 
 
 class LoadedWeights(Loaded[EdgeNet]):
     """Edge weights: which pairs of variables are linked?"""
 
-    @torch.no_grad()
     def probabilities(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
         """Calibrated probabilities (B, D, D, 3) of none · skeleton · moral for a batch of equal-shaped tables.
 
         `rows` says how many independent rows each is worth, where that is not M (`graphbam.tables.rows`).
         """
-        return calibrate(_in_chunks(self.network, x_bmd, rows), self.header)
+        return calibrate(self.logits(x_bmd, rows), self.header.calibration).softmax(-1)
+
+    def logits(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
+        """What the network says before calibration; `rows` as in `probabilities`."""
+        return run_in_chunks(self.network, x_bmd, rows)
 
 
-class LoadedColliders(Loaded[ColliderNet]):
+class LoadedColliders(Loaded[ImmoralityNet]):
     """Collider weights: which candidates are common children of two variables?"""
 
     @torch.no_grad()
@@ -80,14 +220,14 @@ class LoadedColliders(Loaded[ColliderNet]):
 
         Structures of equal width go through the network together, so padding costs nothing.
         """
-        device = next(self.network.parameters()).device
         p_sw = torch.zeros(structures.roles_sw.shape, dtype=torch.float64)
         for width in structures.widths_s.unique().tolist():
             (places,) = (structures.widths_s == width).nonzero(as_tuple=True)
-            for part in places.split(_chunk_size(x_bmd.shape[1], width)):
+            for part in places.split(chunk_size(x_bmd.shape[1], width)):
                 some = structures.pick(part).cut(width)
-                logits = self.network(gather_columns(x_bmd, some).to(device, torch.float32), some.roles_sw.to(device))
-                p_sw[part, :width] = calibrate_children(logits.cpu(), self.header)
+                x_smw = gather_columns(x_bmd, some).to(self.device, torch.float32)
+                logits = self.network(x_smw, some.roles_sw.to(self.device))
+                p_sw[part, :width] = calibrate(logits.cpu(), self.header.calibration).sigmoid()
         return p_sw * (structures.roles_sw == CANDIDATE)
 
     def answer(
@@ -111,45 +251,36 @@ class LoadedColliders(Loaded[ColliderNet]):
         return np.split(p_n, np.cumsum([len(one.candidates) for one in asked])[:-1]) if asked else []
 
 
-class LoadedArrows(Loaded[AviciNet]):
-    """Weights of AVICI's network: which variable points at which?"""
-
-    @torch.no_grad()
-    def probabilities(self, x_bmd: Tensor) -> Tensor:
-        """Probabilities (B, D, D) of i → j at [i, j] for a batch of equal-shaped tables; zero on the diagonal."""
-        return _in_chunks(self.network, x_bmd).double().sigmoid()
-
-
-def _in_chunks(network: EdgeNet | AviciNet, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
-    """Logits of equal-shaped tables, wherever the network is, a bounded number of cells at a time."""
-    device = next(network.parameters()).device
-    size = _chunk_size(*x_bmd.shape[1:])
+@torch.no_grad()
+def run_in_chunks(network: Network, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
+    """Logits of equal-shaped tables, on the CPU, wherever the network is; a bounded number of cells at a time."""
+    device, size = next(network.parameters()).device, chunk_size(*x_bmd.shape[1:])
     logits = []
     for start in range(0, len(x_bmd), size):
         chunk = x_bmd[start : start + size].to(device, torch.float32)
-        told = () if rows is None else (rows[start : start + size],)
-        logits.append(network(chunk, *told).cpu())
+        more = () if rows is None else (rows[start : start + size],)
+        logits.append(network(chunk, *more).cpu())
     return torch.cat(logits)
 
 
-def _chunk_size(n_samples: int, n_variables: int) -> int:
+def chunk_size(n_samples: int, n_variables: int) -> int:
     """How many tables of this shape go through a network at a time."""
     return max(1, min(CELLS_A_CHUNK // (n_samples * n_variables), ROWS_A_CHUNK // n_samples))
 
 
-def calibrate_children(logits: Tensor, header: dict[str, Any]) -> Tensor:
-    """Probabilities from logits, with the temperature and the offset the header carries (none: plain sigmoid)."""
-    calibration = header.get("calibration") or {}
-    return (
-        (logits / float(calibration.get("temperature", 1.0)) + float(calibration.get("offset", 0.0))).double().sigmoid()
-    )
+def calibrate(logits: Tensor, calibration: Calibration | None) -> Tensor:
+    """Logits with the calibration that a header carries, in double precision."""
+    return (logits if calibration is None else calibration.apply(logits)).double()
 
 
-def calibrate(logits: Tensor, header: dict[str, Any]) -> Tensor:
-    """Probabilities from logits, with the temperature and class offsets the header carries (none: plain softmax)."""
-    calibration = header.get("calibration") or {}
-    offsets = logits.new_tensor(calibration.get("offsets", [0.0, 0.0, 0.0]))
-    return (logits / float(calibration.get("temperature", 1.0)) + offsets).double().softmax(-1)
+def fits_partner(colliders: Header, edges: Header) -> bool:
+    """Whether the evidence of collider weights, if there is any, was fitted to these edge weights."""
+    if colliders.evidence is None:
+        return True
+    return colliders.partner is not None and colliders.partner.checksum == edges.checksum
+
+
+# ── loading and saving ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def list_weights() -> list[str]:
@@ -157,7 +288,7 @@ def list_weights() -> list[str]:
     return sorted(path.stem for path in _shipped().glob("*.safetensors"))
 
 
-def load_weights(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> LoadedWeights:
+def load_weights(source: Source, device: str | torch.device = "cpu") -> LoadedWeights:
     """Load edge weights by name (`"edges"`, inside the package) or by path, checked in full.
 
     Raises
@@ -165,64 +296,47 @@ def load_weights(source: str | os.PathLike[str], device: str | torch.device = "c
     WeightsError
         If the name is unknown, or the file is missing, truncated, altered, or made for another network.
     """
-    return LoadedWeights(*_load(source, device, EdgeNet))
+    return LoadedWeights(*_open(source, device, EdgeNet))
 
 
-def load_colliders(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> LoadedColliders:
+def load_colliders(source: Source, device: str | torch.device = "cpu") -> LoadedColliders:
     """Load collider weights by name or by path, checked in full; errors as for `load_weights`."""
-    return LoadedColliders(*_load(source, device, ColliderNet))
+    return LoadedColliders(*_open(source, device, ImmoralityNet))
 
 
-def load_arrows(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> LoadedArrows:
-    """Load weights of AVICI's network by name or by path, checked in full; errors as for `load_weights`."""
-    return LoadedArrows(*_load(source, device, AviciNet))
+def load_network(
+    source: Source, device: str | torch.device = "cpu", types: Sequence[type[Network]] = (EdgeNet, ImmoralityNet)
+) -> Loaded[Network]:
+    """Load a network of one of these types, whichever the file holds; errors as for `load_weights`."""
+    return Loaded(*_open(source, device, *types))
 
 
-def _load(
-    source: str | os.PathLike[str], device: str | torch.device, wanted: type[Net]
-) -> tuple[str, Net, dict[str, Any]]:
+def _open(source: Source, device: str | torch.device, *types: type[Net]) -> tuple[str, Net, Header]:
     """Name, network and header of a file, refused if it holds another kind of network."""
-    network, header = load_network(source, device)
-    if not isinstance(network, wanted):
-        found = KINDS[type(network)]
-        held = f"{'a' if found == 'collider' else 'an'} {found} network"
-        raise WeightsError(f"weights {str(source)!r} hold {held}, but {KINDS[wanted]} weights are needed here")
-    return _find(source).stem, network, header
-
-
-def load_network(source: str | os.PathLike[str], device: str | torch.device = "cpu") -> tuple[Network, dict[str, Any]]:
-    """Whatever network a file holds, with its header."""
-    path = _find(source)
+    path = find_weights(source)
     tensors, header = read_tensors(path)
+    held = next((one for one in types if one.kind == header.kind), None)
+    if held is None:
+        needed = " or ".join(repr(one.kind) for one in types)
+        raise WeightsError(f"{path} holds weights of kind {header.kind!r}, but {needed} is needed here")
     try:
-        network = _build(header)
-    except (ConfigError, KeyError, TypeError) as error:
-        raise WeightsError(
-            f"{path} holds no usable network config ({error}); it is not a graphbam weights file"
-        ) from error
+        network = held(held.config_type.from_dict(header.config))
+    except (ConfigError, TypeError) as error:
+        raise WeightsError(f"{path} holds no usable network config ({error}); it is not a graphbam file") from error
     fit_tensors(network, tensors, path)
-    return network.to(device).eval(), header
-
-
-def _build(header: dict[str, Any]) -> Network:
-    """A network of the kind and the config of a header; files from before there were several hold edge networks."""
-    kind = header.get("network", "edge")
-    if kind == "edge":
-        return EdgeNet(EdgeNetConfig.from_dict(header["config"]))
-    if kind == "collider":
-        return ColliderNet(network_config(header["config"]))
-    if kind == "avici":
-        return AviciNet(AviciNetConfig.from_dict(header["config"]))
-    raise ConfigError(f"network {kind!r} is unknown here")
+    return path.stem, network.to(device).eval(), header
 
 
 def save_weights(
-    path: str | os.PathLike[str], network: Network, header: dict[str, Any], dtype: torch.dtype = torch.float32
+    path: str | os.PathLike[str],
+    network: Network,
+    header: Header | None = None,
+    dtype: torch.dtype = torch.float32,
 ) -> None:
-    """Write a network with its header; kind, config and checksum are added here, the file appears all at once."""
+    """Write a network with its header; kind, config and checksum are entered here, the file appears all at once."""
     tensors = {name: value.detach().to(dtype).cpu().contiguous() for name, value in network.state_dict().items()}
-    described = {"network": KINDS[type(network)], "config": dataclasses.asdict(network.config)}
-    write_tensors(Path(path), tensors, header | described)
+    described = {"kind": network.kind, "config": network.config.to_dict()}
+    write_tensors(Path(path), tensors, dataclasses.replace(header or Header(), **described))
 
 
 def fit_tensors(network: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
@@ -239,15 +353,15 @@ def fit_tensors(network: torch.nn.Module, tensors: dict[str, Tensor], path: Path
     network.load_state_dict(tensors)
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+def write_tensors(path: Path, tensors: dict[str, Tensor], header: Header) -> None:
     """Write tensors and header atomically: a crash or a full disk leaves the previous file as it was."""
-    header = {**header, "format": FORMAT}
-    header["sha256"] = checksum(tensors, header)
+    values = header.to_dict()
+    values["sha256"] = checksum(tensors, values)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
     try:
-        save_file(tensors, temporary, metadata={"graphbam": json.dumps(header)})
+        save_file(tensors, temporary, metadata={"graphbam": json.dumps(values)})
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
         os.chmod(temporary, 0o644)
@@ -257,7 +371,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]
         raise
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], Header]:
     """Read tensors and header, refusing files that are damaged or were not written by `write_tensors`."""
     try:
         with safe_open(path, framework="pt") as stream:
@@ -265,15 +379,18 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (not a dict)
     except (SafetensorError, OSError) as error:
         raise WeightsError(f"{path} cannot be read as safetensors ({error}); fetch it again") from error
-    header = _parse_header(metadata, path)
-    if header.get("sha256") != checksum(tensors, header):
+    values = _parse_header(metadata, path)
+    if values.get("sha256") != checksum(tensors, values):
         raise WeightsError(f"{path} was altered after it was written (checksum differs); fetch it again")
-    return tensors, header
+    try:
+        return tensors, Header.from_dict(values)
+    except (ConfigError, TypeError, ValueError, AttributeError) as error:
+        raise WeightsError(f"{path} holds no usable header ({error}); it is not a graphbam file") from error
 
 
-def checksum(tensors: dict[str, Tensor], header: dict[str, Any]) -> str:
-    """SHA-256 over the header and names, shapes, types and bytes of all tensors, in order of name."""
-    text = json.dumps({name: value for name, value in header.items() if name != "sha256"})
+def checksum(tensors: dict[str, Tensor], values: Mapping[str, Any]) -> str:
+    """SHA-256 over the header's values and names, shapes, types and bytes of all tensors, in order of name."""
+    text = json.dumps({name: value for name, value in values.items() if name != "sha256"})
     digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
@@ -284,19 +401,20 @@ def checksum(tensors: dict[str, Tensor], header: dict[str, Any]) -> str:
 
 def _parse_header(metadata: dict[str, str], path: Path) -> dict[str, Any]:
     try:
-        header = json.loads(metadata["graphbam"])
+        values = json.loads(metadata["graphbam"])
     except (KeyError, json.JSONDecodeError) as error:
         raise WeightsError(f"{path} has no graphbam header; it is not a graphbam file") from error
-    if not isinstance(header, dict) or header.get("format") not in range(1, FORMAT + 1):
+    if not isinstance(values, dict) or values.get("format") not in range(1, FORMAT + 1):
         raise WeightsError(f"{path} was written by a newer graphbam; update with pip install -U graphbam")
-    return header
+    return values
 
 
 def _shipped() -> Path:
     return Path(str(resources.files("graphbam") / "weights"))
 
 
-def _find(source: str | os.PathLike[str]) -> Path:
+def find_weights(source: Source) -> Path:
+    """Path of weights that are in the package, or of a file."""
     packaged = _shipped() / f"{source}.safetensors"
     if packaged.is_file():
         return packaged

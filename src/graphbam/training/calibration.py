@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -12,13 +11,12 @@ from torch import Tensor
 from graphbam.directions.evidence import TERMS, describe_claims
 from graphbam.inference.answers import ask_colliders, list_questions
 from graphbam.nn.structures import CANDIDATE
-from graphbam.nn.weights import LoadedColliders, LoadedWeights
+from graphbam.nn.weights import Calibration, LoadedColliders, LoadedWeights
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.values import sample_tables
 from graphbam.tables.rows import count_rows_each
-from graphbam.training.batch import Shape
-from graphbam.training.config import TrainConfig
-from graphbam.training.structures import simulate_structures
+from graphbam.training.config import StructureConfig, TrainConfig
+from graphbam.training.data import Shape, simulate_structures
 
 SHAPES = ((5, 300), (10, 100), (10, 500), (20, 200), (20, 600), (40, 100), (40, 400), (80, 200), (100, 60))
 """Variables and samples of the tables that the fit sees."""
@@ -27,7 +25,7 @@ CLAIM_SHAPES = ((10, 200), (20, 100), (20, 500), (30, 300), (50, 200))
 """The same for the fit of evidence, which asks both networks about every table."""
 
 
-def fit_calibration(logits_n3: Tensor, classes_n: Tensor, weight_n: Tensor | None = None) -> dict[str, Any]:
+def fit_calibration(logits_n3: Tensor, classes_n: Tensor, weight_n: Tensor | None = None) -> Calibration:
     """Temperature T and class offsets b that minimise the cross-entropy of softmax(logits / T + b).
 
     Offsets have mean zero. `weight_n` weighs the pairs; by default all count alike.
@@ -37,7 +35,7 @@ def fit_calibration(logits_n3: Tensor, classes_n: Tensor, weight_n: Tensor | Non
     >>> rng = torch.Generator().manual_seed(0)
     >>> logits = 2 * torch.randn(4000, 3, generator=rng)
     >>> classes = torch.multinomial((logits / 2).softmax(-1), 1, generator=rng)[:, 0]
-    >>> abs(fit_calibration(logits, classes)["temperature"] - 2) < 0.15
+    >>> abs(fit_calibration(logits, classes).temperature - 2) < 0.15
     True
     """
     logits_n3 = logits_n3.double()
@@ -56,10 +54,8 @@ def fit_calibration(logits_n3: Tensor, classes_n: Tensor, weight_n: Tensor | Non
 
     optimizer.step(closure)
     centred = (offsets - offsets.mean()).detach()
-    return {
-        "temperature": float(log_temperature.detach().exp()),
-        "offsets": [round(value, 6) for value in centred.tolist()],
-    }
+    rounded = tuple(round(value, 6) for value in centred.tolist())
+    return Calibration(temperature=float(log_temperature.detach().exp()), offsets=rounded)
 
 
 @torch.no_grad()
@@ -80,7 +76,7 @@ def simulated_logits(
     return torch.cat(logits), torch.cat(classes), torch.cat(weights)
 
 
-def fit_child_calibration(logits_n: Tensor, children_n: Tensor) -> dict[str, float]:
+def fit_child_calibration(logits_n: Tensor, children_n: Tensor) -> Calibration:
     """Temperature T and offset b that minimise the binary cross-entropy of sigmoid(logits / T + b).
 
     Examples
@@ -89,7 +85,7 @@ def fit_child_calibration(logits_n: Tensor, children_n: Tensor) -> dict[str, flo
     >>> logits = 2 * torch.randn(4000, generator=rng)
     >>> children = torch.rand(4000, generator=rng) < (logits / 2 - 1).sigmoid()
     >>> fitted = fit_child_calibration(logits, children)
-    >>> abs(fitted["temperature"] - 2) < 0.2, abs(fitted["offset"] + 1) < 0.1
+    >>> abs(fitted.temperature - 2) < 0.2, abs(fitted.offsets[0] + 1) < 0.1
     (True, True)
     """
     logits_n, truth_n = logits_n.double(), children_n.double()
@@ -104,7 +100,8 @@ def fit_child_calibration(logits_n: Tensor, children_n: Tensor) -> dict[str, flo
         return loss
 
     optimizer.step(closure)
-    return {"temperature": float(log_temperature.detach().exp()), "offset": round(float(offset.detach()), 6)}
+    rounded = (round(float(offset.detach()), 6),)
+    return Calibration(temperature=float(log_temperature.detach().exp()), offsets=rounded)
 
 
 @torch.no_grad()
@@ -115,14 +112,13 @@ def simulated_children(
 
     Where the weights learnt from the mistakes of edge weights, all structures have those: they are what users meet.
     """
-    assert config.structures is not None
-    structures = dataclasses.replace(config.structures, edges_share=1.0)
-    config = dataclasses.replace(config, structures=structures, burst=1)
-    device = next(loaded.network.parameters()).device
+    assert isinstance(config.settings, StructureConfig)
+    settings = dataclasses.replace(config.settings, edges_share=1.0)
+    config = dataclasses.replace(config, settings=settings, burst=1)
     logits, truths = [], []
     for width in config.widths:
         for n_samples in (100, 200, 500, 1000):
-            batch = simulate_structures(rng, config, Shape(n_structures, n_samples, width), device)
+            batch = simulate_structures(rng, config, Shape(n_structures, n_samples, width), loaded.device)
             parts = zip(*(part.split(32) for part in batch), strict=True)
             for x_bmd, roles_bd, children_bd in parts:
                 asked = roles_bd == CANDIDATE
@@ -161,7 +157,7 @@ def simulated_claims(
     edges: LoadedWeights, colliders: LoadedColliders, rng: torch.Generator, config: SimulationConfig, n_tables: int
 ) -> tuple[Tensor, Tensor]:
     """Features (N, 5) and truth (N) of all claims about fresh tables, asked for as a user's table would be."""
-    plain = dataclasses.replace(colliders, header={**colliders.header, "evidence": None})
+    plain = dataclasses.replace(colliders, header=dataclasses.replace(colliders.header, evidence=None))
     features, truths = [], []
     for n_variables, n_samples in CLAIM_SHAPES:
         tables = sample_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)

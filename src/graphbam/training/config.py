@@ -1,19 +1,115 @@
-"""Everything that decides a training run, frozen; it travels inside checkpoints and is compared on resume."""
+"""Everything that decides a training run, frozen; it travels inside checkpoints and is compared on resume.
+
+A config says its task: what is learnt, by which kind of network, from which batches, with which loss. The engine
+(`loop`, `step`, `data`) knows tasks by their `Task` class alone, and anyone can register one.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from graphbam.benchmarks.baselines.avici_net import AviciNetConfig
+import torch
+from torch import Tensor, nn
+
 from graphbam.errors import ConfigError
+from graphbam.nn.cost import Work
 from graphbam.nn.edge_net import EdgeNetConfig
-from graphbam.nn.immorality_net import ColliderNetConfig, network_config
+from graphbam.nn.immorality_net import ImmoralityNetConfig
+from graphbam.nn.network import Config, Network
 from graphbam.simulation.config import SimulationConfig
+
+if TYPE_CHECKING:
+    from graphbam.training.data import AnyBatch, Shape
+
+Forward = Callable[..., Tensor]
+
+
+class Objective(NamedTuple):
+    """What is minimised, and what is reported."""
+
+    goal: Tensor
+    parts: tuple[Tensor, ...]
+
+
+class Task:
+    """One thing to learn: a kind of network, its batches and its loss. The engine knows the rest."""
+
+    name: ClassVar[str]
+    """What configs call it."""
+    network_type: ClassVar[type[Network]]
+    settings_type: ClassVar[type[Config] | None] = None
+    """Settings that the task alone needs, if it does."""
+    reported: ClassVar[tuple[str, ...]]
+    """Names of the parts of an objective; the first is the loss."""
+
+    def __init__(self, settings: Any = None):
+        self.settings = settings
+        self.state = nn.Module()
+        """What the task remembers from step to step, as buffers; part of every checkpoint."""
+
+    @classmethod
+    def check(cls, config: TrainConfig) -> None:
+        """Refuse a config whose network or settings belong to another task."""
+        wanted = [cls.network_type.config_type, cls.settings_type or type(None)]
+        found = [type(config.network), type(config.settings)]
+        if found != wanted:
+            raise ConfigError(
+                f"task={cls.name!r} needs a network config of type {wanted[0].__name__} and settings of type "
+                f"{wanted[1].__name__}, but was given {found[0].__name__} and {found[1].__name__}"
+            )
+
+    @staticmethod
+    def widths(config: TrainConfig) -> tuple[int, ...]:
+        """Numbers of columns a batch may have."""
+        return config.variables
+
+    def workers(self, cores: int) -> int:
+        """Processes that simulate on the CPU while a GPU trains."""
+        return max(cores - 2, 0)
+
+    def burst(self, rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> AnyBatch:
+        """`burst` batches of one shape, still in one piece."""
+        raise NotImplementedError
+
+    def objective(self, forward: Forward, batch: Any) -> Objective:
+        """Loss of one batch."""
+        raise NotImplementedError
+
+    def example(self, device: torch.device) -> tuple[Tensor, ...]:
+        """Inputs of typical size and unrelated dimensions, to compile with."""
+        raise NotImplementedError
+
+    def work(self, config: TrainConfig, shape: Shape) -> Work:
+        """What a forward pass of one batch costs."""
+        raise NotImplementedError
+
+
+_TASKS: dict[str, type[Task]] = {}
+
+
+def register_task(task: type[Task]) -> type[Task]:
+    """Let configs name a task; a decorator for a class. A name that is taken is replaced."""
+    _TASKS[task.name] = task
+    return task
+
+
+def find_task(name: str) -> type[Task]:
+    """The task of this name."""
+    if name not in _TASKS:
+        known = ", ".join(sorted(_TASKS))
+        raise ConfigError(f"task={name!r} is unknown; choose from {known}, or import the module that registers it")
+    return _TASKS[name]
+
+
+def task_of(config: TrainConfig) -> Task:
+    """A fresh task, as a config describes it."""
+    return find_task(config.task)(config.settings)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class StructureConfig:
+class StructureConfig(Config):
     """How structures for the collider network are made from simulated tables, and with which mistakes."""
 
     widths: tuple[int, ...] = (8, 16, 24)
@@ -50,37 +146,6 @@ class StructureConfig:
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it is a share between 0 and 1")
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> StructureConfig:
-        """Inverse of `dataclasses.asdict`; unknown names are refused."""
-        if unknown := sorted(set(values) - {field.name for field in dataclasses.fields(cls)}):
-            raise ConfigError(f"structures have unknown fields {', '.join(unknown)}; use a newer graphbam")
-        return cls(**(values | {"widths": tuple(values["widths"])}))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class AcyclicityConfig:
-    """How AVICI's penalty on cycles gains weight. The original's schedule of 300,000 steps, scaled to 30,000."""
-
-    burn_in: int = 5_000
-    """Steps without the penalty."""
-    every: int = 50
-    """Steps from one rise of its weight to the next."""
-    rate: float = 1e-4
-    """A rise, in multiples of the mean penalty since the last."""
-
-    def __post_init__(self) -> None:
-        if self.burn_in < 0 or self.every < 1 or self.rate < 0:
-            found = f"burn_in={self.burn_in}, every={self.every}, rate={self.rate}"
-            raise ConfigError(f"{found}, but every must be at least 1 and the others cannot be negative")
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> AcyclicityConfig:
-        """Inverse of `dataclasses.asdict`; unknown names are refused."""
-        if unknown := sorted(set(values) - {field.name for field in dataclasses.fields(cls)}):
-            raise ConfigError(f"acyclicity has unknown fields {', '.join(unknown)}; use a newer graphbam")
-        return cls(**values)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainConfig:
@@ -93,14 +158,16 @@ class TrainConfig:
     True
     """
 
-    network: EdgeNetConfig | AviciNetConfig = dataclasses.field(default_factory=EdgeNetConfig)
-    """The design; a `ColliderNetConfig` comes with `structures`, an `AviciNetConfig` with `acyclicity`."""
+    task: str = "edges"
+    """What is learnt: "edges", "immoralities", or the name of a registered `Task`."""
+    network: Config = dataclasses.field(default_factory=EdgeNetConfig)
+    """The design, a config of the task's kind of network."""
+    settings: Config | None = None
+    """What the task alone needs: a `StructureConfig` for immoralities, nothing for edges."""
     simulation: SimulationConfig = dataclasses.field(default_factory=lambda: SimulationConfig.preset("broad"))
-    structures: StructureConfig | None = None
-    """How structures are made, for the collider network; None trains on whole tables."""
-    acyclicity: AcyclicityConfig | None = None
-    """How cycles are discouraged, for AVICI's network."""
+    """The worlds that tables come from."""
     seed: int = 0
+    """Decides first weights and all data."""
 
     variables: tuple[int, ...] = (3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100, 120)
     """Numbers of variables a batch may have. A grid, not a range: a shape that comes back can be graph-captured."""
@@ -151,7 +218,7 @@ class TrainConfig:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it must be above zero")
         if not self.variables or min(self.variables) < 2 or not self.samples or min(self.samples) < 2:
             raise ConfigError("variables and samples must hold at least one size each, all at least 2")
-        self._check_task()
+        find_task(self.task).check(self)
         if self.cells_per_step < self.widths[0] * self.samples[0]:
             smallest = f"{self.samples[0]} × {self.widths[0]}"
             raise ConfigError(f"cells_per_step={self.cells_per_step} holds no table, not even the smallest, {smallest}")
@@ -159,27 +226,14 @@ class TrainConfig:
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it is a share between 0 and 1")
 
-    def _check_task(self) -> None:
-        """Some networks come with settings of their own; the largest structure fits the widest batch."""
-        if isinstance(self.network, AviciNetConfig) != (self.acyclicity is not None):
-            raise ConfigError("acyclicity belongs to AVICI's network: give an AviciNetConfig and acyclicity, or none")
-        collider = isinstance(self.network, ColliderNetConfig)
-        if collider != (self.structures is not None):
-            raise ConfigError(
-                "structures belong to a collider network: give a ColliderNetConfig and structures, or none"
-            )
-        if isinstance(self.network, ColliderNetConfig) and self.widths[-1] < self.network.max_width:
-            found = f"widths end at {self.widths[-1]}, but a structure may have {self.network.max_width} columns"
-            raise ConfigError(f"{found}; add a width, or lower max_candidates or max_neighbours of the network")
-
     @property
     def widths(self) -> tuple[int, ...]:
         """Numbers of columns a batch may have: those of whole tables, or of structures."""
-        return self.variables if self.structures is None else self.structures.widths
+        return find_task(self.task).widths(self)
 
     @classmethod
-    def collider(cls, **changes: Any) -> TrainConfig:
-        """The collider network on structures of broad worlds; narrow structures, the most frequent, come most often."""
+    def immoralities(cls, **changes: Any) -> Self:
+        """The second network on structures of broad worlds; narrow structures, the most frequent, come most often."""
         grid: dict[str, Any] = {
             "variables": (5, 8, 10, 15, 20, 30, 40, 50, 70, 100),
             "samples": (30, 50, 75, 100, 150, 200, 300, 400, 500, 600, 800, 1000),
@@ -188,11 +242,11 @@ class TrainConfig:
         }
         steps = {"cells_per_step": 480_000, "max_tables": 256, "curriculum_start": 0.4, "curriculum_steps": 2_000}
         steps |= {"burst": 20, "window": 5}  # tables and the edge pass are launches mostly: larger bursts are cheaper
-        parts = {"network": ColliderNetConfig(), "structures": StructureConfig()}
+        parts = {"task": "immoralities", "network": ImmoralityNetConfig(), "settings": StructureConfig()}
         return cls(**(grid | steps | parts | changes))
 
     @classmethod
-    def paper(cls, **changes: Any) -> TrainConfig:
+    def paper(cls, **changes: Any) -> Self:
         """The paper's network on the paper's data and shapes, on a grid of eleven sizes each way."""
         grid: dict[str, Any] = {
             "variables": tuple(range(10, 101, 10)),
@@ -206,39 +260,24 @@ class TrainConfig:
         }
         return cls(**(grid | parts | {"learning_rate": 1e-3, "cells_per_step": 120_000} | changes))
 
-    @classmethod
-    def avici(cls, **changes: Any) -> TrainConfig:
-        """AVICI's network on equal terms with the paper's: the same tables and shapes, the same optimiser.
-
-        That optimiser is AdamW, where the original has LAMB; the rate is lower than that of the paper's network, as
-        this one has five times the weights.
-        """
-        parts = {"network": AviciNetConfig(), "acyclicity": AcyclicityConfig(), "learning_rate": 3e-4}
-        return cls.paper(**(parts | changes))
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a header."""
         flat = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        flat["network"] = dataclasses.asdict(self.network)
-        flat["simulation"] = self.simulation.to_dict()
-        if self.structures is not None:
-            flat["structures"] = dataclasses.asdict(self.structures) | {"widths": list(self.structures.widths)}
-        if self.acyclicity is None:
-            del flat["acyclicity"]  # runs from before there was such a field are continued
-        else:
-            flat["acyclicity"] = dataclasses.asdict(self.acyclicity)
+        flat |= {"network": self.network.to_dict(), "simulation": self.simulation.to_dict()}
+        flat["settings"] = None if self.settings is None else self.settings.to_dict()
         return flat | {"variables": list(self.variables), "samples": list(self.samples)}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> TrainConfig:
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Inverse of `to_dict`; unknown names are refused."""
+        values = _name_task(values)
         if unknown := sorted(set(values) - {field.name for field in dataclasses.fields(cls)}):
             raise ConfigError(f"training config has unknown fields {', '.join(unknown)}; use a newer graphbam")
-        structures, acyclicity = values.get("structures"), values.get("acyclicity")
+        task = find_task(values.get("task", "edges"))
+        settings = values.get("settings")
         parts = {
-            "network": _read_network(values),
-            "structures": None if structures is None else StructureConfig.from_dict(structures),
-            "acyclicity": None if acyclicity is None else AcyclicityConfig.from_dict(acyclicity),
+            "network": task.network_type.config_type.from_dict(values["network"]),
+            "settings": task.settings_type.from_dict(settings) if settings and task.settings_type else settings,
             "simulation": SimulationConfig.from_dict(values["simulation"]),
             "variables": tuple(values["variables"]),
             "samples": tuple(values["samples"]),
@@ -246,8 +285,10 @@ class TrainConfig:
         return cls(**(values | parts))
 
 
-def _read_network(values: dict[str, Any]) -> EdgeNetConfig | AviciNetConfig:
-    """Settings that belong to one network alone say which it is."""
-    if values.get("acyclicity") is not None:
-        return AviciNetConfig.from_dict(values["network"])
-    return (EdgeNetConfig.from_dict if values.get("structures") is None else network_config)(values["network"])
+def _name_task(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Headers from before configs said their task: those with structures learn immoralities."""
+    renewed = dict(values)
+    if "structures" in renewed:
+        renewed["settings"] = renewed.pop("structures")
+        renewed["task"] = "edges" if renewed["settings"] is None else "immoralities"
+    return renewed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,10 +18,9 @@ from graphbam.nn.weights import LoadedWeights, load_weights
 from graphbam.tables.labelled import find_labelled, read_labelled
 from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows, count_rows_each
-from graphbam.training.batch import Batch
-from graphbam.training.checkpoint import average_into
 from graphbam.training.config import TrainConfig
-from graphbam.training.data import Stream
+from graphbam.training.data import Batch, Stream
+from graphbam.training.objectives import EdgeTask
 from graphbam.training.step import Stepper
 
 Pair = tuple[Any, Any]
@@ -74,7 +74,7 @@ def fine_tune(
     loaded = weights if isinstance(weights, LoadedWeights) else load_weights(weights)
     network = type(loaded.network)(loaded.network.config).to(place)
     network.load_state_dict(loaded.network.state_dict())
-    stepper = Stepper(network, weight_decay=0.0, clip_norm=1.0, ema_decay=0.98, capture=False)
+    stepper = Stepper(network, EdgeTask(), weight_decay=0.0, clip_norm=1.0, ema_decay=0.98, capture=False)
     rng = torch.Generator().manual_seed(seed)
     own, simulated = own_batches(rng, pairs), _replay(loaded, seed, place)
     for step in range(steps):
@@ -83,9 +83,11 @@ def fine_tune(
         stepper.step(Batch(*(part.to(place) for part in batch)), learning_rate * _shape_of_rate(step / steps))
         if report and (step + 1) % 20 == 0:
             report({"step": step + 1, **stepper.statistics()})
-    average_into(network, stepper)
-    header = {key: value for key, value in loaded.header.items() if key not in ("calibration", "domain")}
-    header["fine_tuned"] = {"from": loaded.name, "steps": steps, "learning_rate": learning_rate, "replay": replay}
+    tuned = {"from": loaded.name, "steps": steps, "learning_rate": learning_rate, "replay": replay}
+    header = dataclasses.replace(
+        loaded.header, calibration=None, domain=None, checksum=None, notes={**loaded.header.notes, "fine_tuned": tuned}
+    )
+    network.load_state_dict(stepper.averaged().state_dict())
     return LoadedWeights(f"{loaded.name}-tuned", network.eval(), header)
 
 
@@ -147,7 +149,7 @@ def _draw_rows(rng: torch.Generator, single: Batch) -> Batch:
 
 def _replay(loaded: LoadedWeights, seed: int, device: torch.device) -> Iterator[Batch]:
     """The stream the weights were trained on, in small batches and at its full range of shapes."""
-    stored = loaded.header.get("train") or {}
+    stored = loaded.header.train or {}
     simulation = {"simulation": stored["simulation"]} if "simulation" in stored else {}
     plain = TrainConfig().to_dict() | simulation
     small = {"seed": seed + 1, "cells_per_step": 24_000, "curriculum_start": 1.0, "burst": 4, "window": 4}

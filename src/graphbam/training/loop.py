@@ -1,4 +1,7 @@
-"""The training loop: budgets, reports, checkpoints, several processes. What a step does is in `step`."""
+"""The training loop: budgets, reports, checkpoints, several processes, going on from other weights.
+
+What a step does is in `step`.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +12,30 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.nn.device import choose_device
-from graphbam.nn.weights import Network, load_network, save_weights
-from graphbam.training.batch import AnyBatch
-from graphbam.training.checkpoint import Progress, average_into, load_checkpoint, save_checkpoint
-from graphbam.training.config import TrainConfig
-from graphbam.training.data import Stream
-from graphbam.training.floor import training_work
-from graphbam.training.growth import grow_weights
-from graphbam.training.objectives import Task, task_of
-from graphbam.training.schedule import learning_rate
-from graphbam.training.step import Stepper
+from graphbam.nn.edge_net import EdgeNet
+from graphbam.nn.network import Network
+from graphbam.nn.weights import CHECKPOINT, Header, Progress, load_network, read_tensors, save_weights, write_tensors
+from graphbam.training.config import Task, TrainConfig, find_task, task_of
+from graphbam.training.data import AnyBatch, Stream
+from graphbam.training.step import Stepper, learning_rate
 
-CHECKPOINT = "checkpoint.safetensors"
+RUN = "checkpoint.safetensors"
 WEIGHTS = "weights.safetensors"
 LOG = "log.jsonl"
+
+_MIX = "head.features.mix.weight"
+"""The layer that reads all features of a pair; those of `sharp_correlations` come last."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,7 +109,7 @@ def train(
     with _processes(device) as (rank, place), _own_stream(place):
         run = _Run(config, folder, budget, place, rank, compile_blocks, report)
         run.begin(resume, start)
-        run.loop(_default_workers(config, place) if workers is None else workers)
+        run.loop(run.default_workers() if workers is None else workers)
         return run.finish()
 
 
@@ -136,19 +138,19 @@ class _Run:
             forward = nn.parallel.DistributedDataParallel(self.network)
         self.stepper = Stepper(
             self.network,
+            self.task,
             weight_decay=config.weight_decay,
             clip_norm=config.clip_norm,
             ema_decay=config.ema_decay,
             capture=device.type == "cuda" and not distributed,
             forward=forward,
-            task=self.task,
         )
         self.progress = Progress()
         self.floor_seconds = 0.0
 
     def begin(self, resume: bool, start: str | None) -> None:
         """Load a checkpoint or starting weights, or refuse to overwrite a run."""
-        path = self.folder / CHECKPOINT
+        path = self.folder / RUN
         if resume:
             self.progress = load_checkpoint(path, self.stepper, self.config)
         elif path.exists():
@@ -157,6 +159,10 @@ class _Run:
             self._start_from(start)
         self.first_step = self.progress.step
         self.first_seconds = self.progress.seconds
+
+    def default_workers(self) -> int:
+        """Processes that simulate, unless the caller says how many."""
+        return self.task.workers(os.cpu_count() or 1) if self.device.type == "cuda" else 0
 
     def loop(self, workers: int) -> None:
         """Step until the budget is spent or the process is asked to stop."""
@@ -168,8 +174,7 @@ class _Run:
                 spent = self.budget.spent(self.progress.step, now - began, self.first_step)
                 if _any_process(spent >= 1 or stop(), self.device):
                     break
-                self.step(batch, spent)
-                self.progress.seconds = self.first_seconds + now - began
+                self.step(batch, spent, now - began)
                 if now - last_report >= self.budget.report_seconds:
                     self.report(now - last_report)
                     last_report = time.monotonic()
@@ -178,20 +183,25 @@ class _Run:
                     last_save = time.monotonic()
         self.report(time.monotonic() - last_report)
 
-    def step(self, batch: AnyBatch, spent: float) -> None:
-        """One batch."""
+    def step(self, batch: AnyBatch, spent: float, seconds: float) -> None:
+        """One batch, so many seconds after the start."""
         rate = learning_rate(self.config, self.progress.step, spent, decay=self.budget.decay)
         self.stepper.step(batch, rate)
-        self.progress.step += 1
-        self.progress.tables += batch.shape.n_tables * _world_size()
-        self.floor_seconds += training_work(self.config.network, *batch.shape).seconds()
+        self.progress = dataclasses.replace(
+            self.progress,
+            step=self.progress.step + 1,
+            tables=self.progress.tables + batch.shape.n_tables * _world_size(),
+            seconds=self.first_seconds + seconds,
+        )
+        self.floor_seconds += self.task.work(self.config, batch.shape).training().floor()
 
     def report(self, seconds: float) -> None:
         """Write one line of the log: losses, throughput, and how close to the floor the hardware runs."""
         statistics = self.stepper.statistics()
         if not statistics["steps"]:
             return
-        self.progress.skipped += int(statistics.pop("skipped"))
+        skipped = self.progress.skipped + int(statistics.pop("skipped"))
+        self.progress = dataclasses.replace(self.progress, skipped=skipped)
         last = self.progress.history[-1]["tables"] if self.progress.history else 0
         line: dict[str, Any] = {
             "step": self.progress.step,
@@ -206,7 +216,7 @@ class _Run:
         self.floor_seconds = 0.0
         if self.progress.skipped:
             line["skipped_shapes"] = self.stepper.skipped_shapes()
-        self.progress.note({name: line[name] for name in ("step", "tables", "seconds", "loss")})
+        self.progress = self.progress.note({name: line[name] for name in ("step", "tables", "seconds", "loss")})
         if self.rank == 0:
             with open(self.folder / LOG, "a") as stream:
                 stream.write(json.dumps(line) + "\n")
@@ -215,38 +225,31 @@ class _Run:
     def save(self) -> None:
         """Write the checkpoint, from the first process alone."""
         if self.rank == 0:
-            save_checkpoint(self.folder / CHECKPOINT, self.stepper, self.config, self.progress)
+            save_checkpoint(self.folder / RUN, self.stepper, self.config, self.progress)
 
     def finish(self) -> Path:
         """Save the checkpoint and the averaged weights."""
         self.save()
         path = self.folder / WEIGHTS
         if self.rank == 0:
-            network = self.task.network(self.config)
-            average_into(network, self.stepper)
-            save_weights(path, network, self.header())
+            train = self.config.to_dict()
+            del train["network"]  # it is in the header already
+            save_weights(path, self.stepper.averaged(), Header(train=train, progress=self.progress))
         self.stepper.forward = self.network  # lets go of the process group
         return path
 
-    def header(self) -> dict[str, Any]:
-        """What the weights file says of its training."""
-        train = self.config.to_dict()
-        train.pop("network")
-        return {"kind": "weights", "train": train, "progress": dataclasses.asdict(self.progress)}
-
     def _start_from(self, start: str) -> None:
-        network, header = load_network(start)
-        self.network.load_state_dict(grow_weights(network, self.network, start))
-        for average, parameter in zip(self.stepper.average, self.stepper.parameters, strict=True):
-            average.copy_(parameter.detach())
-        self.progress.inherit(header)
+        loaded = load_network(start, types=[self.task.network_type])
+        self.network.load_state_dict(grow_weights(loaded.network, self.network, start))
+        self.stepper.start_average()
+        self.progress = Progress(before=(loaded.header.progress or Progress()).total())
 
 
 def new_network(config: TrainConfig, device: torch.device) -> Network:
     """A fresh network whose initial weights depend on the config's seed alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        return task_of(config).network(config).to(device)
+        return find_task(config.task).network_type(config.network).to(device)
 
 
 def compile_at_scale(network: Network, task: Task, device: torch.device) -> None:
@@ -256,6 +259,93 @@ def compile_at_scale(network: Network, task: Task, device: torch.device) -> None
     """
     network(*task.example(device)).sum().backward()
     network.zero_grad(set_to_none=True)
+
+
+# ── checkpoints: a whole run in one file ───────────────────────────────────────────────────────────────────────────
+
+
+def save_checkpoint(path: Path, stepper: Stepper, config: TrainConfig, progress: Progress) -> None:
+    """Write everything a run needs to go on, atomically."""
+    write_tensors(path, stepper.tensors(), Header(kind=CHECKPOINT, train=config.to_dict(), progress=progress))
+
+
+def load_checkpoint(path: Path, stepper: Stepper, config: TrainConfig) -> Progress:
+    """Restore a run in place; a checkpoint of another config is refused with the differing fields named."""
+    tensors, header = read_tensors(path)
+    if header.kind != CHECKPOINT:
+        raise WeightsError(f"{path} holds weights, not a checkpoint; start from it with --start instead of --resume")
+    if differing := differing_fields(header.train or {}, config.to_dict()):
+        raise WeightsError(f"{path} belongs to another run: {'; '.join(differing)}. Use its config or another folder")
+    stepper.restore(tensors)
+    return header.progress or Progress()
+
+
+def differing_fields(stored: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Names of the fields in which two nested configs differ, with both values.
+
+    Examples
+    --------
+    >>> differing_fields({"a": 1, "n": {"c": 2}}, {"a": 1, "n": {"c": 3}})
+    ['n.c is 2 in the file, 3 here']
+    """
+    differing = []
+    for name in sorted(stored.keys() | wanted.keys()):
+        old, new = stored.get(name), wanted.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            differing += differing_fields(old, new, f"{prefix}{name}.")
+        elif old != new:
+            differing.append(f"{prefix}{name} is {old!r} in the file, {new!r} here")
+    return differing
+
+
+# ── growth: a larger network begins where a smaller one ended ──────────────────────────────────────────────────────
+
+
+def grow_weights(network: Network, design: Network, source: str) -> dict[str, Tensor]:
+    """Weights for `design` that compute what `network` does, where the head of `design` is the larger one.
+
+    Pair blocks that `network` lacks start as the identity: their residual scales are zero, so that the first steps
+    move the scales, and the next ones the rest. Correlations in double precision start with weights of zero. Other new
+    weights are those that `design` was initialised with. `source` is where `network` came from, for the error.
+
+    Raises
+    ------
+    WeightsError
+        If the two differ in anything but what the head of `design` has more.
+
+    Examples
+    --------
+    >>> from graphbam.nn.edge_net import EdgeNetConfig
+    >>> shallow, deep = EdgeNet(EdgeNetConfig(pair_layers=1)), EdgeNet(EdgeNetConfig(pair_layers=3))
+    >>> _ = deep.load_state_dict(grow_weights(shallow, deep, "a doctest"))
+    >>> x_bmd = torch.randn(2, 20, 4)
+    >>> torch.equal(shallow(x_bmd), deep(x_bmd))
+    True
+    """
+    weights = network.state_dict()
+    if network.config == design.config:
+        return weights
+    _check_growth(network, design, source)
+    fresh = {name: value for name, value in design.state_dict().items() if name not in weights}
+    still = {name: torch.zeros_like(value) for name, value in fresh.items() if name.endswith("residual.scale")}
+    mix_pf = weights[_MIX]
+    more_pf = mix_pf.new_zeros(len(mix_pf), design.state_dict()[_MIX].shape[1] - mix_pf.shape[1])
+    return weights | fresh | still | {_MIX: torch.cat([mix_pf, more_pf], 1)}
+
+
+def _check_growth(network: Network, design: Network, source: str) -> None:
+    other = f"weights {source!r} have another network design than this run; train with their config"
+    if not (isinstance(network, EdgeNet) and isinstance(design, EdgeNet)):
+        raise WeightsError(other)
+    old, new = network.config, design.config
+    grown = dataclasses.replace(old, pair_layers=new.pair_layers, sharp_correlations=new.sharp_correlations)
+    larger = 0 < old.pair_layers <= new.pair_layers and old.sharp_correlations <= new.sharp_correlations
+    if not larger or grown != new:
+        blocks = f"it has {old.pair_layers} pair blocks in the weights and {new.pair_layers} in this run"
+        raise WeightsError(f"{other}. The head alone may grow, and {blocks}")
+
+
+# ── processes, streams, signals ────────────────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager
@@ -286,13 +376,6 @@ def _own_stream(device: torch.device) -> Iterator[None]:
         return
     with torch.cuda.stream(torch.cuda.Stream(device)):
         yield
-
-
-def _default_workers(config: TrainConfig, device: torch.device) -> int:
-    """Edge weights whose mistakes are learnt from run on the training device: CPU workers would be far too slow."""
-    if config.structures is not None and config.structures.edges is not None:
-        return 0
-    return max((os.cpu_count() or 1) - 2, 0) if device.type == "cuda" else 0
 
 
 def _world_size() -> int:

@@ -1,4 +1,4 @@
-"""One optimiser step: forward, loss, backward, clip, AdamW, average. On a GPU it is replayed as a CUDA graph.
+"""One optimiser step: forward, loss, backward, clip, AdamW, average; and its rate. On a GPU it is a CUDA graph.
 
 A step on small tables is dozens of short kernels; launching them from Python takes longer than running them. Shapes
 come from a small grid, so the second time a shape appears its whole step is captured and from then on replayed.
@@ -11,11 +11,35 @@ import dataclasses
 import torch
 from torch import Tensor, nn
 
-from graphbam.training.batch import AnyBatch, Shape
-from graphbam.training.objectives import EdgeTask, Task
+from graphbam.nn.network import Network
+from graphbam.training.config import Task, TrainConfig
+from graphbam.training.data import AnyBatch, Shape, rebuild
 
 Shapes = tuple[torch.Size, ...]
 """Shapes of all tensors of a batch."""
+
+WEIGHT, AVERAGE, MOMENT, TASK = "weight.", "average.", "optimizer.", "task."
+"""Prefixes in a checkpoint: weights, averages, what the optimiser remembers of each, what the task does."""
+
+
+def learning_rate(config: TrainConfig, step: int, progress: float, *, decay: bool) -> float:
+    """Rate at a step; `progress` is the share of the run's budget spent, `decay` whether this run ends low.
+
+    It warms up, stays, and comes down only when asked, so that a run can be continued for ever.
+
+    Examples
+    --------
+    >>> config = TrainConfig(learning_rate=1.0, warmup_steps=10, decay_share=0.5, final_rate=0.0)
+    >>> [learning_rate(config, 4, 0.1, decay=True), learning_rate(config, 50, 0.75, decay=True)]
+    [0.5, 0.5]
+    >>> learning_rate(config, 50, 0.75, decay=False)
+    1.0
+    """
+    warm = min(1.0, (step + 1) / max(config.warmup_steps, 1))
+    if not decay or config.decay_share == 0:
+        return config.learning_rate * warm
+    left = min(1.0, max(0.0, 1 - progress) / config.decay_share)
+    return config.learning_rate * warm * (config.final_rate + (1 - config.final_rate) * left)
 
 
 @dataclasses.dataclass
@@ -31,19 +55,20 @@ class Stepper:
 
     def __init__(
         self,
-        network: nn.Module,
+        network: Network,
+        task: Task,
         *,
         weight_decay: float,
         clip_norm: float,
         ema_decay: float,
         capture: bool,
         forward: nn.Module | None = None,
-        task: Task | None = None,
     ):
-        self.task: Task = task or EdgeTask()
+        self.task = task
         self.network, self.forward = network, forward or network
         self.clip_norm, self.ema_decay, self.capture = clip_norm, ema_decay, capture
-        self.parameters = [p for p in network.parameters() if p.requires_grad]
+        named = {name: p for name, p in network.named_parameters() if p.requires_grad}
+        self.names, self.parameters = list(named), list(named.values())
         device = self.parameters[0].device
         self.task.state.to(device)
         self.rate = torch.zeros((), device=device)
@@ -90,6 +115,38 @@ class Stepper:
         counts = {"×".join(map(str, shape)): int(count) for shape, count in self.skips.items()}
         return {shape: count for shape, count in counts.items() if count}
 
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that a run needs to go on: weights, averages, moments and what the task remembers."""
+        tensors = {f"{TASK}{name}": value for name, value in self.task.state.state_dict().items()}
+        for name, parameter, average in zip(self.names, self.parameters, self.average, strict=True):
+            tensors |= {f"{WEIGHT}{name}": parameter, f"{AVERAGE}{name}": average}
+            tensors |= {f"{MOMENT}{key}.{name}": value for key, value in self.optimizer.state[parameter].items()}
+        return {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from what `tensors` gave."""
+        remembered = {name.removeprefix(TASK): value for name, value in tensors.items() if name.startswith(TASK)}
+        self.task.state.load_state_dict(remembered)
+        for name, parameter, average in zip(self.names, self.parameters, self.average, strict=True):
+            parameter.data.copy_(tensors[WEIGHT + name])
+            average.copy_(tensors[AVERAGE + name])
+            self.optimizer.state[parameter] = {}
+        places = dict(zip(self.names, self.parameters, strict=True))
+        for full in (full for full in tensors if full.startswith(MOMENT)):
+            key, name = full.removeprefix(MOMENT).split(".", 1)
+            self.optimizer.state[places[name]][key] = tensors[full].to(places[name].device)
+
+    def start_average(self) -> None:
+        """Let the average begin at the weights as they are now."""
+        for average, parameter in zip(self.average, self.parameters, strict=True):
+            average.copy_(parameter.detach())
+
+    def averaged(self) -> Network:
+        """A network of the same design with the averaged weights, on the CPU."""
+        network = type(self.network)(self.network.config)
+        network.load_state_dict(dict(zip(self.names, self.average, strict=True)), strict=True)
+        return network
+
     def _update(self, batch: AnyBatch) -> None:
         self.optimizer.zero_grad(set_to_none=True)
         goal, parts = self.task.objective(self.forward, batch)
@@ -107,7 +164,7 @@ class Stepper:
             self.totals += torch.cat([torch.where(bad > 0, 0.0, values), torch.stack([bad, one])])
 
     def _record(self, batch: AnyBatch) -> _Captured:
-        still = type(batch)(*(part.clone() for part in batch))
+        still = rebuild(batch, (part.clone() for part in batch))
         graph = torch.cuda.CUDAGraph()
         self.optimizer.zero_grad(set_to_none=True)
         torch.cuda.synchronize()

@@ -20,7 +20,7 @@ import numpy as np
 from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines._weights import explain_absence, find_weights
-from graphbam.nn.weights import LoadedArrows, load_arrows
+from graphbam.benchmarks.baselines.avici_net import LoadedArrows, load_arrows
 
 FOLDER = "GRAPHBAM_AVICI"
 """Environment variable that names the folder with the authors' scm-v0: a checkpoint (.pkl) and kwargs.json."""

@@ -17,8 +17,6 @@ What differs from the original, and why:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -27,13 +25,15 @@ from torch import Tensor, nn
 from graphbam.errors import ConfigError
 from graphbam.nn.edge_net import standardise
 from graphbam.nn.layers import Axis, Linear, Norm
+from graphbam.nn.network import Config, Network
+from graphbam.nn.weights import Loaded, Source, load_network, run_in_chunks
 
 NEVER = -1e30
 """Logit of an arrow from a variable to itself: its probability is zero, and so is every slope."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AviciNetConfig:
+class AviciNetConfig(Config):
     """Sizes of an `AviciNet`; the defaults are the original's."""
 
     channels: int = 128
@@ -56,19 +56,8 @@ class AviciNetConfig:
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it must be at least 1")
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> AviciNetConfig:
-        """Inverse of `dataclasses.asdict`; unknown names are refused."""
-        if unknown := sorted(set(values) - {field.name for field in dataclasses.fields(cls)}):
-            raise ConfigError(f"network config has unknown fields {', '.join(unknown)}; use a newer graphbam")
-        return cls(**values)
 
-
-DESIGNS: dict[str, Callable[..., AviciNetConfig]] = {"avici": AviciNetConfig}
-"""Named designs."""
-
-
-class AviciNet(nn.Module):
+class AviciNet(Network):
     """Logits of i → j at [i, j] for whole tables, for any M ≥ 1 and D ≥ 2.
 
     Examples
@@ -78,10 +67,13 @@ class AviciNet(nn.Module):
     torch.Size([4, 6, 6])
     """
 
+    kind = "avici"
+    config_type = AviciNetConfig
+    config: AviciNetConfig
+
     def __init__(self, config: AviciNetConfig | None = None):
         super().__init__()
         self.config = config = config or AviciNetConfig()
-        self.mixed_precision = True  # on a GPU, observations travel in bfloat16
         axes: tuple[Axis, Axis] = ("attributes", "samples")
         self.embedding = Linear(1, config.channels)
         self.blocks = nn.ModuleList(Block(config, axes[depth % 2]) for depth in range(config.blocks))
@@ -92,24 +84,15 @@ class AviciNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Tables (..., M, D), standardised or not → logits (..., D, D); the diagonal is `NEVER`."""
         x_bmd = standardise(x.reshape(-1, *x.shape[-2:]))
-        h_bmdc = self.embedding(x_bmd[..., None].to(self._observation_dtype(x_bmd)))
+        h_bmdc = self.embedding(x_bmd[..., None].to(self.observation_dtype(x_bmd)))
         for block in self.blocks:
             h_bmdc = block(h_bmdc)
         logits_bdd = self.head(h_bmdc)
         return logits_bdd.view(*x.shape[:-2], *logits_bdd.shape[1:])
 
-    def _observation_dtype(self, x_bmd: Tensor) -> torch.dtype:
-        half = self.mixed_precision and x_bmd.is_cuda and x_bmd.dtype == torch.float32
-        return torch.bfloat16 if half else x_bmd.dtype
-
-    def compile_blocks(self) -> AviciNet:
-        """Compile blocks in place with free shapes: one compilation serves all blocks of an axis and all tables.
-
-        Not the head: compiled for a GPU with free shapes, its gradients are not finite (torch 2.11).
-        """
-        for part in (self.embedding, *self.blocks):
-            part.compile(dynamic=True)
-        return self
+    def compilable(self) -> list[nn.Module]:
+        """Not the head: compiled for a GPU with free shapes, its gradients are not finite (torch 2.11)."""
+        return [self.embedding, *self.blocks]
 
 
 class Block(nn.Module):
@@ -172,3 +155,18 @@ def kaiming_linear(n_in: int, n_out: int) -> Linear:
     nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
     nn.init.zeros_(layer.bias)
     return layer
+
+
+class LoadedArrows(Loaded[AviciNet]):
+    """Weights ready to use: which variable points at which?"""
+
+    def probabilities(self, x_bmd: Tensor) -> Tensor:
+        """Probabilities (B, D, D) of i → j at [i, j] for a batch of equal-shaped tables; zero on the diagonal."""
+        return run_in_chunks(self.network, x_bmd).double().sigmoid()
+
+
+def load_arrows(source: Source, device: str | torch.device = "cpu") -> LoadedArrows:
+    """Load weights by path, checked in full; errors as for `graphbam.nn.weights.load_weights`."""
+    loaded = load_network(source, device, types=[AviciNet])
+    assert isinstance(loaded.network, AviciNet)
+    return LoadedArrows(loaded.name, loaded.network, loaded.header)

@@ -1,11 +1,23 @@
-"""The learning curve of a run as a picture."""
+"""The learning curve of a run as a picture.
+
+python runs/curve.py out/run/log.jsonl -o docs/edges-curve.png
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
 from graphbam.output.figures import save
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("log", type=Path, help="log.jsonl of a run of graphbam train")
+    parser.add_argument("-o", "--out", type=Path, help="picture to write; default: curve.png beside the log")
+    options = parser.parse_args()
+    print(draw_curve(options.log, options.out or options.log.with_name("curve.png")))
 
 
 def draw_curve(log: Path, path: Path) -> Path:
@@ -47,3 +59,7 @@ def smooth(values: list[float], weight: float = 0.9) -> list[float]:
         total, mass = weight * total + (1 - weight) * value, weight * mass + (1 - weight)
         result.append(total / mass)
     return result
+
+
+if __name__ == "__main__":
+    main()
