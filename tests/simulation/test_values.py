@@ -4,17 +4,13 @@ import pytest
 import torch
 
 import graphbam as gb
-from graphbam.errors import ConfigError
 from graphbam.simulation import (
     GRAPHS,
     MECHANISMS,
     NOISES,
     PRESETS,
-    UNSEEN,
     SimulationConfig,
     mechanism,
-    plan_tables,
-    run_plan,
     sample_tables,
 )
 from graphbam.simulation.graphs import depth_levels
@@ -73,11 +69,6 @@ def test_nobody_touches_the_global_generator():
     before = torch.random.get_rng_state()
     sample_tables(generator(), SimulationConfig.broad(), **SMALL)
     assert torch.equal(before, torch.random.get_rng_state())
-
-
-def test_a_plan_is_reusable():
-    plan = plan_tables(generator(), SimulationConfig.broad(), **SMALL)
-    assert torch.equal(run_plan(plan).x_bmd, run_plan(plan).x_bmd)
 
 
 def test_columns_are_shuffled(rng):
@@ -196,42 +187,6 @@ def test_noise_share_decides_how_much_is_noise():
     assert strength(0.02) > 0.99
     assert 0.65 < strength(0.5) < 0.76
     assert strength(0.95) < 0.2
-
-
-def test_pooled_shares_differ_more_between_than_within_tables(rng):
-    broad = SimulationConfig.broad()
-    shape = {"n_tables": 200, "n_variables": 20, "n_samples": 2}
-    plan = plan_tables(rng, broad, **shape)
-    share_bd = plan.share_n[plan.row_bd]
-    assert broad.noise_share[0] <= share_bd.min()
-    assert share_bd.max() <= broad.noise_share[1]
-    assert share_bd.mean(1).std() > 0.1
-    plan = plan_tables(rng, SimulationConfig.paper(), **shape)
-    assert plan.share_n[plan.row_bd].mean(1).std() < 0.05
-
-
-def test_broad_draws_every_seen_family_and_no_unseen_one(rng):
-    plan = plan_tables(rng, SimulationConfig.broad(), n_tables=400, n_variables=10, n_samples=2)
-    seen = {group.mechanism for level in plan.levels for group in level.groups}
-    assert seen == set(MECHANISMS) - set(UNSEEN)
-    assert set(plan.noises) == set(NOISES)
-    assert {name for name, rows in plan.index.items() if not len(rows)} == {"sluggish", "confounded"}
-
-
-def test_rows_come_after_their_parents_and_groups_cover_them(rng):
-    config = dataclasses.replace(SimulationConfig.broad(), sluggish=0.2)
-    plan = plan_tables(rng, config, n_tables=50, n_variables=30, n_samples=400)
-    slots = torch.arange(plan.parents_np.shape[1]) < plan.n_parents_n[:, None]
-    for level in plan.levels:
-        rows = slice(level.start, level.stop)
-        assert (plan.parents_np[rows][slots[rows]] < level.start).all()
-        covered = [row for group in level.groups for row in range(group.start, group.stop)]
-        assert covered == (list(range(level.start, level.stop)) if level.start else [])
-        for group in level.groups:
-            assert plan.n_parents_n[group.start : group.stop].max() <= group.n_slots
-        for name, part in (("discrete", level.discrete), ("sluggish", level.sluggish)):
-            in_level = [row for row in plan.index[name].tolist() if level.start <= row < level.stop]
-            assert plan.index[name][part].tolist() == in_level
 
 
 def test_discrete_values_have_two_to_six_levels(rng):
@@ -370,24 +325,6 @@ def test_a_hidden_variable_relates_columns_without_links():
     assert gap_b.abs().max() < 0.08
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n_tables": 0}, "n_tables=0 is too few; use at least 1"),
-        ({"n_variables": 1}, "n_variables=1 is too few; use at least 2"),
-        ({"n_samples": 1}, "n_samples=1 is too few; use at least 2"),
-    ],
-)
-def test_impossible_shapes_are_refused(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        sample_tables(generator(), SimulationConfig.paper(), **(SMALL | changes))
-
-
-def test_impossible_degrees_are_refused():
-    with pytest.raises(ConfigError, match=r"degree=7 is impossible with n_variables=6: .* at most 5"):
-        sample_tables(generator(), SimulationConfig.paper().narrow(degree=7), **SMALL)
-
-
 def test_simulate_returns_a_graph_and_its_table():
     dag, x_md = gb.simulate(n_samples=500, n_variables=20, mechanism="chebyshev", graph="erdos-renyi", degree=3, seed=0)
     again, y_md = gb.simulate(
@@ -418,12 +355,3 @@ def test_the_device_gets_the_same_graphs_without_waiting(preset, effects):
     assert torch.equal(on_cpu.dag_bdd, on_device.dag_bdd.cpu())
     assert torch.equal(on_cpu.classes_bdd, on_device.classes_bdd.cpu())
     assert on_device.x_bmd.isfinite().all()
-
-
-def test_leaning_shares_are_small_more_often(rng):
-    shape = {"n_tables": 200, "n_variables": 20, "n_samples": 2}
-    plain = dataclasses.replace(SimulationConfig.broad(), noise_share_lean=1.0)
-    leaning = dataclasses.replace(plain, noise_share_lean=3.0)
-    shares = [plan_tables(rng, config, **shape).share_n for config in (plain, leaning)]
-    assert shares[1].median() < 0.5 * shares[0].median()
-    assert shares[1].max() <= plain.noise_share[1]

@@ -1,4 +1,26 @@
-"""Simulated worlds: random graphs, mechanisms and noise, as tables with known truth."""
+"""Simulated worlds: tables with known truth.
+
+::
+
+    graphs      kinds of random DAGs                     a new one: @graph_kind("name")
+    mechanisms  how a variable answers its parents       a new one: @mechanism("name")
+    noise       noise families                           a new one: @noise("name")
+    config      what a world may look like               a new one: an entry of PRESETS
+    plan        what is drawn for a world: who has which mechanism, noise and effect
+    values      numbers from the plan
+
+Whatever is registered can be drawn by name, here, in a preset and on the command line:
+
+>>> @mechanism("sawtooth")
+... @additive
+... def sawtooth(rng, x_npm):
+...     return x_npm - x_npm.round()
+>>> PRESETS["saws"] = SimulationConfig(mechanisms={"sawtooth": 0.8, "linear": 0.2}, noises={"laplace": 1.0})
+>>> dag, x_md = simulate(preset="saws", n_variables=6, n_samples=100)
+>>> x_md.shape
+(100, 6)
+>>> del MECHANISMS["sawtooth"], PRESETS["saws"]
+"""
 
 from __future__ import annotations
 
@@ -8,10 +30,11 @@ from numpy.typing import NDArray
 
 from graphbam.graphs.graph import Graph
 from graphbam.simulation.config import PRESETS, UNSEEN, SimulationConfig
-from graphbam.simulation.graphs import GRAPHS
+from graphbam.simulation.graphs import GRAPHS, graph_kind
 from graphbam.simulation.mechanisms import MECHANISMS, additive, mechanism
-from graphbam.simulation.noise import NOISES
-from graphbam.simulation.values import Plan, Tables, plan_tables, run_plan, sample_tables
+from graphbam.simulation.noise import NOISES, noise
+from graphbam.simulation.plan import Plan, plan_tables
+from graphbam.simulation.values import Tables, run_plan, sample_tables
 
 __all__ = [
     "GRAPHS",
@@ -23,7 +46,9 @@ __all__ = [
     "SimulationConfig",
     "Tables",
     "additive",
+    "graph_kind",
     "mechanism",
+    "noise",
     "plan_tables",
     "run_plan",
     "sample_tables",

@@ -58,7 +58,7 @@ class SimulationConfig:
     """
 
     mechanisms: Mapping[str, float] = field(default_factory=lambda: {"chebyshev": 1.0})
-    """Weight of each mechanism, one draw a table."""
+    """Weight of each mechanism, one draw per table."""
     per_node_mechanisms: float = 0.0
     """Share of tables in which every node draws its own mechanism instead."""
     chebyshev: str = "paper"
@@ -67,7 +67,7 @@ class SimulationConfig:
     """Literal Chebyshev only: α's signed denominator is kept at least this share of Σ|α̃| away from zero,
     which bounds every |α| by its inverse."""
     graphs: Mapping[str, float] = field(default_factory=lambda: {"erdos-renyi": 1.0})
-    """Weight of each kind of graph, one draw a table."""
+    """Weight of each kind of graph, one draw per table."""
     degrees: Mapping[float, float] = field(default_factory=lambda: dict.fromkeys((1.0, 2.0, 3.0, 4.0, 5.0), 1.0))
     """Weight of each expected degree q (parents plus children of a node)."""
     degree_share: float = 1 / 3
@@ -77,7 +77,7 @@ class SimulationConfig:
     max_parents: int | None = None
     """Most parents of one node; the surplus is dropped at random. None: no limit."""
     noises: Mapping[str, float] = field(default_factory=lambda: {"mixture": 1.0})
-    """Weight of each noise family, one draw a table."""
+    """Weight of each noise family, one draw per table."""
     per_node_noises: float = 0.0
     """Share of tables in which every node draws its own noise family instead."""
     mixing: str = "unit"

@@ -2,7 +2,7 @@
 
 A kind of graph is a function ``(rng, degree_b, n_variables) -> adj_bdd``. It returns boolean adjacency
 matrices whose variables stand in causal order, so they are strictly upper triangular and ``adj_bdd[b, i, j]``
-means i → j. The columns are shuffled later, by `graphbam.simulation.values`, together with the data.
+means i → j. The columns are shuffled later, by `graphbam.simulation.plan`, together with the data.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def draw_degrees(
     degree_share: float = 1.0,
     max_density: float = 1.0,
 ) -> Tensor:
-    """Expected degrees, one a table, that a graph of `n_variables` can have.
+    """Expected degrees, one per table, that a graph of `n_variables` can have.
 
     Examples
     --------

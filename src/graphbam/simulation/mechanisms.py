@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from graphbam.simulation.noise import rand, randn
+
 if TYPE_CHECKING:
     from graphbam.simulation.config import SimulationConfig
 
@@ -90,7 +92,7 @@ def signed_weights(rng: torch.Generator, mask_np: Tensor, config: SimulationConf
 
 
 def weighted_sum(y_npm: Tensor, weight_np: Tensor) -> Tensor:
-    """Σ_p weight_np · y_npm, as one matrix product a node."""
+    """Σ_p weight_np · y_npm, as one matrix product per node."""
     return torch.bmm(weight_np[:, None, :], y_npm).squeeze(1)
 
 
@@ -103,16 +105,6 @@ def unit(x: Tensor) -> Tensor:
     [[-1.0, 1.0], [0.0, 0.0]]
     """
     return torch.nn.functional.layer_norm(x, x.shape[-1:], eps=1e-8)  # one fused pass
-
-
-def rand(rng: torch.Generator, *shape: int) -> Tensor:
-    """Uniform draws on [0, 1), on the generator's device."""
-    return torch.rand(*shape, generator=rng, device=rng.device)
-
-
-def randn(rng: torch.Generator, *shape: int) -> Tensor:
-    """Standard normal draws on the generator's device."""
-    return torch.randn(*shape, generator=rng, device=rng.device)
 
 
 # ── the paper's test families ───────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Noise families, one row a node.
+"""Noise families, one row per node.
 
 A family is a function ``(rng, n_nodes, n_samples) -> e_nm``; whatever parameters it has are drawn for each
 row. Scale and location do not matter, since rows are standardised later (except by ``mixing="literal"``).
@@ -56,31 +56,31 @@ def sample_noise(rng: torch.Generator, name: str, n_nodes: int, n_samples: int) 
     torch.Size([4, 1000])
     """
     e_nm = NOISES[name](rng, n_nodes, n_samples)
-    return torch.where(_rand(rng, n_nodes, 1) < 0.5, e_nm, -e_nm)
+    return torch.where(rand(rng, n_nodes, 1) < 0.5, e_nm, -e_nm)
 
 
 @noise("mixture")
 def mixture(rng: torch.Generator, n_nodes: int, n_samples: int) -> Tensor:
     """The paper's Gaussian mixture: 1 to 5 parts, means U[−1,1], sds U[.05,1], weights U[.3,1]."""
-    n_parts_n1 = 1 + (_rand(rng, n_nodes, 1) * 5).floor()
-    mean_n5, sd_n5, weight_n5 = _rand(rng, 3, n_nodes, 5).unbind()
+    n_parts_n1 = 1 + (rand(rng, n_nodes, 1) * 5).floor()
+    mean_n5, sd_n5, weight_n5 = rand(rng, 3, n_nodes, 5).unbind()
     weight_n5 = (0.3 + 0.7 * weight_n5) * (torch.arange(5, device=rng.device) < n_parts_n1)
     bounds_n5 = weight_n5.cumsum(1) / weight_n5.sum(1, keepdim=True)
-    part_nm = torch.searchsorted(bounds_n5[:, :4].contiguous(), _rand(rng, n_nodes, n_samples) * (1 - _TINY))
-    e_nm = torch.randn(n_nodes, n_samples, generator=rng, device=rng.device)
+    part_nm = torch.searchsorted(bounds_n5[:, :4].contiguous(), rand(rng, n_nodes, n_samples) * (1 - _TINY))
+    e_nm = randn(rng, n_nodes, n_samples)
     return (2 * mean_n5 - 1).gather(1, part_nm) + (0.05 + 0.95 * sd_n5).gather(1, part_nm) * e_nm
 
 
 @noise("gaussian")
 def gaussian(rng: torch.Generator, n_nodes: int, n_samples: int) -> Tensor:
     """Standard normal."""
-    return torch.randn(n_nodes, n_samples, generator=rng, device=rng.device)
+    return randn(rng, n_nodes, n_samples)
 
 
 @noise("uniform")
 def uniform(rng: torch.Generator, n_nodes: int, n_samples: int) -> Tensor:
     """Uniform on [−1, 1]."""
-    return 2 * _rand(rng, n_nodes, n_samples) - 1
+    return 2 * rand(rng, n_nodes, n_samples) - 1
 
 
 @noise("laplace")
@@ -93,22 +93,22 @@ def laplace(rng: torch.Generator, n_nodes: int, n_samples: int) -> Tensor:
 @noise("student")
 def student(rng: torch.Generator, n_nodes: int, n_samples: int) -> Tensor:
     """Student t with 3 to 10 degrees of freedom ν, as √(ν(U^(−2/ν) − 1)) · cos 2πV."""
-    df_n1 = 3 + 7 * _rand(rng, n_nodes, 1)
-    u_nm = _rand(rng, n_nodes, n_samples).clamp(min=_TINY)
+    df_n1 = 3 + 7 * rand(rng, n_nodes, 1)
+    u_nm = rand(rng, n_nodes, n_samples).clamp(min=_TINY)
     radius_nm = (df_n1 * (u_nm ** (-2 / df_n1) - 1)).clamp(min=0).sqrt()
-    return radius_nm * torch.cos(2 * math.pi * _rand(rng, n_nodes, n_samples))
+    return radius_nm * torch.cos(2 * math.pi * rand(rng, n_nodes, n_samples))
 
 
 @noise("exponential")
 def exponential(rng: torch.Generator, n_nodes: int, n_samples: int) -> Tensor:
     """Exponential, mean moved to 0."""
-    return -torch.log1p(-_rand(rng, n_nodes, n_samples) * (1 - _TINY)) - 1
+    return -torch.log1p(-rand(rng, n_nodes, n_samples) * (1 - _TINY)) - 1
 
 
 @noise("gumbel")
 def gumbel(rng: torch.Generator, n_nodes: int, n_samples: int) -> Tensor:
     """Gumbel (extreme values), mean moved to 0."""
-    u_nm = _rand(rng, n_nodes, n_samples).clamp(_TINY, 1 - _TINY)
+    u_nm = rand(rng, n_nodes, n_samples).clamp(_TINY, 1 - _TINY)
     return -torch.log(-torch.log(u_nm)) - 0.5772156649
 
 
@@ -135,5 +135,11 @@ def autocorrelate(e_nm: Tensor, phi_n: Tensor, n_doublings: int = 7) -> Tensor:
     return y_nm
 
 
-def _rand(rng: torch.Generator, *shape: int) -> Tensor:
+def rand(rng: torch.Generator, *shape: int) -> Tensor:
+    """Uniform draws on [0, 1), on the generator's device."""
     return torch.rand(*shape, generator=rng, device=rng.device)
+
+
+def randn(rng: torch.Generator, *shape: int) -> Tensor:
+    """Standard normal draws on the generator's device."""
+    return torch.randn(*shape, generator=rng, device=rng.device)
