@@ -66,7 +66,7 @@ def check_answer(answer: Answer, n_variables: int) -> None:
         raise GraphError(f"fit returned {type(answer).__name__}; it must return an Answer")
     for name in ("graph_dd", "score_dd"):
         if np.shape(getattr(answer, name)) != (n_variables, n_variables):
-            raise GraphError(f"{name} is no matrix of {n_variables} × {n_variables}: one row and column a variable")
+            raise GraphError(f"{name} is no matrix of {n_variables} × {n_variables}: one row and column per variable")
 
 
 def _score_skeleton(answer: Answer, problem: Problem) -> Scores:

@@ -65,7 +65,7 @@ class Answer:
 def _check_scores(field: str, values: Matrix, shape: tuple[int, ...]) -> Matrix:
     score_dd = np.array(values, dtype=np.float64)
     if score_dd.shape != shape:
-        raise GraphError(f"{field} has shape {score_dd.shape}, but the graph has {shape}; give one score a pair.")
+        raise GraphError(f"{field} has shape {score_dd.shape}, but the graph has {shape}; give one score per pair.")
     np.fill_diagonal(score_dd, 0.0)
     if not np.isfinite(score_dd).all():
         i, j = np.argwhere(~np.isfinite(score_dd))[0]

@@ -39,7 +39,7 @@ class AdditiveModel:
     x_md : ndarray, shape (M, D)
         The table.
     n_knots : int, optional
-        Knots a variable; None: one for ten samples, but 3 to 10.
+        Knots per variable; None: one for ten samples, but 3 to 10.
     share : float
         Effective degrees of freedom of a term, as a share of its ``n_knots − 1`` columns.
 

@@ -4,7 +4,7 @@ Every variable is a sum of smooth functions of its parents plus Gaussian noise. 
 constants, −n/2 · Σ_j log P_j with P_j the residual sum of squares of variable j on its parents, and for functions that
 are not linear its maximum is at one DAG, not at a class of them. Three steps:
 
-1. *Screening.* For each variable, L₂ boosting with one smooth term a step picks at most ten possible parents.
+1. *Screening.* For each variable, L₂ boosting with one smooth term per step picks at most ten possible parents.
 2. *Growing.* Of all arrows that screening allows and that close no cycle, add the one that raises the log-likelihood
    most, until none is left.
 3. *Pruning.* Regress each variable on its parents and keep those whose term has a p-value below 0.001.

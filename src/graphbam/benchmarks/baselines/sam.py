@@ -1,4 +1,4 @@
-"""Structural agnostic model: adversarial networks, one a variable, by cdt."""
+"""Structural agnostic model: adversarial networks, one per variable, by cdt."""
 
 from __future__ import annotations
 

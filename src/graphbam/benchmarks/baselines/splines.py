@@ -32,7 +32,7 @@ class Splines:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns a variable."""
+        """Columns per variable."""
         return self.bend_dk.shape[1]
 
 
