@@ -12,9 +12,9 @@ with the minimax concave penalty p_λ(t) = λt − t²/2γ up to t = γλ, and �
 - one pair at a time: of φ_ij alone, φ_ji alone and neither, what lowers Q most without closing a cycle.
 
 The weight λ takes 20 evenly spaced values from √n, where the graph is empty, to √n/1000, each run starting from the
-last solution, until there are more than 10 edges per variable. Of the graphs on that path we take the last one whose step
-paid: gain in log-likelihood for each new edge at least a tenth of the best step's (Fu and Zhou, JASA 108, 2013, section
-3.4).
+last solution, until there are more than 10 edges per variable. Of the graphs on that path we take the last one whose
+step paid: gain in log-likelihood for each new edge at least a tenth of the best step's (Fu and Zhou, JASA 108, 2013,
+section 3.4).
 
 What differs from the R packages ccdrAlgorithm and sparsebn: pairs that stay empty are passed over all at once, which
 changes nothing but the time, and the path also ends before a variable has as many parents as there are samples. Here as
