@@ -1,7 +1,10 @@
 import csv
 import json
+import re
+import socket
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -200,7 +203,7 @@ def test_without_matplotlib_the_picture_is_missed_aloud(infer, table, monkeypatc
         (["--threshold", "0.5", "--fdr", "0.1"], "error: threshold and fdr were both given"),
         (["--cpdag", "--colliders", "nope"], "error: no weights named 'nope'"),
         (["--cpdag", "--colliders", str(TINY)], f"error: {TINY} holds weights of kind 'edges'"),
-        (["--drop", "z"], "error: drop names the column 'z'"),
+        (["--drop", "z"], "error: --drop names the column 'z'"),
         (["--forbid", "a"], "error: 'a' is not an edge"),
         (["--require", "a -> z"], "error: knowledge names 'z'"),
         (["--tiers", "a | a"], "error: 'a' is in tier 1 and in tier 2"),
@@ -226,6 +229,20 @@ def test_unusable_tables_give_one_line_and_write_nothing(infer, tmp_path, conten
     assert error.count("\n") == 1
     assert not out.exists()
     assert not list(tmp_path.glob(".*"))
+
+
+def test_remedies_are_options(infer, tmp_path):
+    (tmp_path / "t.csv").write_text("a,home town\n1,x\n2,y\n3,x\n")
+    _, _, error, _ = infer(tmp_path / "t.csv")
+    assert "Use --encode to turn text and dates into numbers, or --drop 'home town' to leave it out." in error
+
+
+def test_the_present_folder_takes_the_results(infer, table, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    code, _, error, _ = infer(table, "-o", ".")
+    assert (code, error) == (0, "")
+    assert {path.name for path in Path().iterdir()} == FILES
 
 
 def test_missing_files_and_files_in_the_way_are_named(infer, table, tmp_path):
@@ -329,6 +346,30 @@ def test_weights_are_listed_with_size_and_training(capsys, monkeypatch, tmp_path
     code, _, error = run(capsys, monkeypatch, "weights", "nope")
     assert code == 2
     assert error.startswith("error: no weights named 'nope'")
+
+
+def test_a_port_in_use_is_one_sentence(capsys, monkeypatch):
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, text, error = run(capsys, monkeypatch, "serve", "--port", port)
+    assert (code, text) == (2, "")
+    assert error.startswith(f"error: port {port} cannot be used: address already in use. ")
+    assert error.count("\n") == 1
+
+
+def test_the_page_is_served(monkeypatch):
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    command = [sys.executable, "-m", "graphbam.cli", "serve", "--port", "0", "--weights", str(TINY)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = re.search(r"http://\S+", server.stdout.readline())[0]
+            with urllib.request.urlopen(address, timeout=60) as answer:
+                assert b"The graph of a table" in answer.read()
+        finally:
+            server.terminate()
 
 
 def test_wrong_usage_is_exit_code_two(capsys, monkeypatch):

@@ -19,7 +19,7 @@ from graphbam.cli._serve import serve
 from graphbam.cli._simulate import simulate
 from graphbam.cli._train import fine_tune, train
 from graphbam.cli._weights import weights
-from graphbam.errors import GraphbamError
+from graphbam.errors import GraphbamError, Setting
 
 app = typer.Typer(
     name="graphbam",
@@ -45,7 +45,7 @@ def main() -> None:
     try:
         app()
     except GraphbamError as error:
-        print("error: " + " ".join(str(error).split()), file=sys.stderr)
+        print("error: " + " ".join(error.say(Setting.as_option).split()), file=sys.stderr)
         raise SystemExit(2) from None
 
 

@@ -138,7 +138,7 @@ def _try_to_write(answer: Result | Failure, folder: Path, cut: Cut) -> dict[str,
     try:
         return _write(answer, folder, cut)
     except GraphbamError as error:
-        return {"source": answer.source, "error": str(error)}
+        return {"source": answer.source, "error": error.say(Setting.as_option)}
 
 
 def _write(answer: Result | Failure, folder: Path, cut: Cut) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from graphbam.errors import TableError
+from graphbam.errors import Setting, TableError
 from graphbam.tables.columns import Coded, Encode, code_column
 from graphbam.tables.textfile import parse_text
 
@@ -31,6 +31,9 @@ Matrix: TypeAlias = npt.NDArray[np.float64]
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".npy")
 """File names that `find_tables` takes for tables, each also with ``.gz`` behind it."""
+
+LARGEST_UNPACKED = 4 * 2**30
+"""Bytes that a gzipped file may grow to."""
 
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
@@ -106,7 +109,8 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     frame = _drop_columns(frame, drop, source, changes)
     if isinstance(encode, Mapping):
         for unknown in set(encode) - set(frame.columns):
-            raise TableError(f"encode names the column {unknown!r}, {_not_among(unknown, list(frame.columns))}")
+            near = _not_among(unknown, list(frame.columns))
+            raise TableError(Setting("encode"), f" names the column {unknown!r}, {near}")
     names, x_md = _code_columns(frame, encode, source, changes)
     _check_width(names, x_md, source)
     return Table(names, x_md, source, tuple(changes))
@@ -182,7 +186,7 @@ def _suffix(path: Path) -> str:
 
 def _parse_bytes(raw: bytes, where: str, suffix: str) -> tuple[pd.DataFrame, list[str]]:
     if raw[:2] == b"\x1f\x8b":
-        raw = _gunzip(raw, where)
+        raw = gunzip(raw, where)
     if not raw.strip():
         raise TableError(f"{where} is empty: there is nothing to read. Check that it was saved completely.")
     for magic, what in _FOREIGN.items():
@@ -201,11 +205,18 @@ def _parse_bytes(raw: bytes, where: str, suffix: str) -> tuple[pd.DataFrame, lis
     return parse_text(raw, where, suffix)
 
 
-def _gunzip(raw: bytes, where: str) -> bytes:
+def gunzip(raw: bytes, where: str, limit: int = LARGEST_UNPACKED) -> bytes:
+    """Unpack a gzip file; one that grows beyond the limit, in bytes, is refused before it fills the memory."""
     try:
-        return gzip.decompress(raw)
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
+            unpacked = file.read(limit + 1)
     except (OSError, EOFError, zlib.error):
         raise TableError(f"{where} is a damaged or incomplete gzip file. Compress or copy it again.") from None
+    if len(unpacked) > limit:
+        raise TableError(
+            f"{where} unpacks to more than {limit / 2**20:.0f} MiB. Keep fewer rows, or save it as parquet."
+        )
+    return unpacked
 
 
 def _parse_parquet(raw: bytes, where: str) -> pd.DataFrame:
@@ -357,7 +368,7 @@ def _drop_columns(frame: pd.DataFrame, drop: str | Iterable[str], source: str, c
     wanted = [drop] if isinstance(drop, str) else [str(name) for name in drop]
     for name in wanted:
         if name not in frame.columns:
-            raise TableError(f"drop names the column {name!r}, {_not_among(name, list(frame.columns))}")
+            raise TableError(Setting("drop"), f" names the column {name!r}, {_not_among(name, list(frame.columns))}")
     if wanted:
         changes.append(f"left out as asked: {', '.join(map(repr, wanted))}")
     return frame.drop(columns=wanted)
@@ -397,12 +408,15 @@ def _drop_labels(coded: dict[str, Coded], encode: bool, changes: list[str]) -> N
 def _refuse_columns(unreadable: Mapping[str, str], source: str, encode: Encode) -> None:
     shown = [f"column {name!r} holds {note}" for name, note in unreadable.items()]
     more = f"; and {len(shown) - 3} more columns like that" if len(shown) > 3 else ""
-    remedy = "" if encode else "Pass encode=True to turn text and dates into numbers, or "
-    names = ", ".join(map(repr, list(unreadable)[:8])) + (", …" if len(unreadable) > 8 else "")
-    hint = f"{remedy}drop=[{names}] to leave {'them' if len(unreadable) > 1 else 'it'} out."
     if any(note.startswith("complex") for note in unreadable.values()):
         shown[0] = f"Complex data not supported: {shown[0]}"
-    raise TableError(f"in {source}, {'; '.join(shown[:3])}{more}. {hint[0].upper()}{hint[1:]}")
+    offer: list[str | Setting] = (
+        [] if encode else [Setting("encode", True), " to turn text and dates into numbers, or "]
+    )
+    rest = " and so on" if len(unreadable) > 8 else ""
+    leave = f"{rest} to leave {'them' if len(unreadable) > 1 else 'it'} out."
+    found = f"in {source}, {'; '.join(shown[:3])}{more}. Use "
+    raise TableError(found, *offer, Setting("drop", list(unreadable)[:8]), leave)
 
 
 def _check_width(names: Sequence[str], x_md: Matrix, source: str) -> None:
