@@ -17,6 +17,23 @@ def test_any_world_can_be_drawn(tmp_path, n_variables, degree):
     assert figures.save(figure, tmp_path / "world.png").stat().st_size > 10_000
 
 
+@pytest.mark.parametrize(("n_variables", "degree", "seed"), [(3, 1, 1), (12, 3, 1), (30, 3, 3), (60, 2, 1)])
+def test_every_arrow_of_a_world_has_a_head_that_nothing_covers(n_variables, degree, seed):
+    dag, x_md = gb.simulate(n_variables=n_variables, n_samples=30, degree=degree, seed=seed)
+    axes = figures.draw_world(dag, x_md, max_scatters=1).axes[0]
+    discs = axes.collections[0]
+    place_d2, radius = np.asarray(discs.get_offsets()), np.sqrt(discs.get_sizes()[0]) / 2
+    heads = [patch.get_xy()[:3] for patch in heads_in(axes.figure)]
+    assert len(heads) == len(dag.directed_edges()) > 0
+    ends = np.argwhere(dag.adjacency)[:, 1]
+    for head, end in zip(heads, ends, strict=True):
+        far_d = np.hypot(*(place_d2 - head[0]).T)
+        assert far_d.argmin() == end
+        assert radius < far_d[end] < radius + 4
+        assert np.hypot(*(head[0] - head[1:].mean(axis=0))) > 4  # points, so that it is seen
+        assert all(np.hypot(*(place_d2 - corner).T).min() > radius for corner in head)
+
+
 def test_a_constant_column_and_no_edge_are_drawn():
     nothing = Graph(("a", "b"), np.zeros((2, 2)))
     assert len(figures.draw_world(nothing, np.zeros((5, 2))).axes) == 1

@@ -40,7 +40,10 @@ DEPTH_COLOURS = ("#12466b", "#1f6f8b", "#2f9c95", "#7fb069", "#e6aa3c", "#dd6e42
 NODE, MORAL_LINE = "#12466b", "#dd6e42"
 """Colours of `plot`: variables, and links through a common child."""
 
-_LABEL_LIMIT = 40  # graphs with more variables are drawn without names
+_SMALLEST_FONT = 4.5  # names of a world that would be smaller are left out
+_MARGIN = 22.0  # around the graph of a world, in points
+_WIDEST_STEP = (90.0, 110.0)  # between the places of a world, across and down
+_SLOT = 0.45  # room for an edge that passes a row, where a variable takes 1
 _POINT_LIMIT = 1500  # scatter plots show at most this many samples
 _BOX_LIMIT = 40  # `plot` writes names into boxes up to this many variables, and beside dots beyond
 _NAME_LIMIT = 20  # longer names are cut in `plot`
@@ -95,20 +98,42 @@ def draw_world(dag: Graph, x_md: Array, *, title: str = "", max_scatters: int = 
 
 
 def draw_graph(axes: Axes, graph: Graph) -> None:
-    """Draw a directed acyclic graph, causes above their effects."""
-    place_d2, routes = layered_layout(graph.adjacency)
-    depth_d = _depths(graph.adjacency)
-    many = graph.n_variables > _LABEL_LIMIT
-    size = 110.0 if many else max(380.0, 1150.0 - 28.0 * graph.n_variables)
+    """Draw a directed acyclic graph, causes above their effects; discs are as large as there is room."""
+    xy_d2, routes = layered_layout(graph.adjacency)
+    size = np.array(_points_of(axes))
+    low, high = xy_d2.min(axis=0), xy_d2.max(axis=0)
     for route in routes:
-        _draw_arrow(axes, route, size)
-    colours = [_depth_colour(depth) for depth in depth_d]
-    axes.scatter(place_d2[:, 0], place_d2[:, 1], s=size, c=colours, edgecolors=PAPER, linewidths=2, zorder=4)
-    style: dict[str, Any] = {"color": "white", "fontsize": 10.5 if size > 600 else 7.5, "weight": "bold", "zorder": 5}
-    for name, (x, y) in zip(() if many else graph.names, place_d2, strict=not many):
+        low, high = np.minimum(low, route.min(axis=0)), np.maximum(high, route.max(axis=0))
+    step = np.minimum((size - 2 * _MARGIN) / np.maximum(high - low, 1), _WIDEST_STEP)
+    radius = float(np.clip(0.42 * _nearest_in_row(xy_d2) * step[0], 3, 17))
+
+    def to_points(xy_p2: Array) -> Array:
+        return np.asarray(size / 2 + (xy_p2 - (low + high) / 2) * step * [1, -1])  # y of the axes points down
+
+    for route in routes:
+        _draw_arrow(axes, to_points(route), radius)
+    place_d2 = to_points(xy_d2)
+    colours = [_depth_colour(depth) for depth in _depths(graph.adjacency)]
+    axes.scatter(
+        place_d2[:, 0],
+        place_d2[:, 1],
+        s=(2 * radius) ** 2,
+        c=colours,
+        edgecolors=PAPER,
+        linewidths=radius / 9,
+        zorder=4,
+    )
+    longest = max(map(len, graph.names))
+    font = min(10.5, 2.3 * radius / max(longest, 2))
+    style: dict[str, Any] = {"color": "white", "fontsize": font, "weight": "bold", "zorder": 5}
+    for name, (x, y) in zip(graph.names, place_d2, strict=True) if font >= _SMALLEST_FONT else ():
         axes.text(x, y, name, ha="center", va="center", **style)
-    axes.margins(0.13, 0.1)
-    axes.set_axis_off()
+
+
+def _nearest_in_row(place_d2: Array) -> float:
+    """Least distance between two variables of a row; rows of one variable do not count."""
+    rows = [np.sort(place_d2[place_d2[:, 1] == y, 0]) for y in np.unique(place_d2[:, 1])]
+    return float(min((np.diff(row).min() for row in rows if len(row) > 1), default=np.inf))
 
 
 def layered_layout(adjacency: NDArray[np.int8]) -> tuple[Array, list[Array]]:
@@ -138,13 +163,13 @@ def layered_layout(adjacency: NDArray[np.int8]) -> tuple[Array, list[Array]]:
         stops = range(len(depths), len(depths) + depth_d[j] - depth_d[i] - 1)
         paths.append([i, *stops, j])
         depths += range(depth_d[i] + 1, depth_d[j])
-    x_v = _order_rows(depths, paths)
+    x_v = _order_rows(depths, paths, len(depth_d))
     place_v2 = np.stack([x_v, 0.0 - np.array(depths)], axis=1)
     return place_v2[: len(depth_d)], [place_v2[path] for path in paths]
 
 
-def _order_rows(depths: list[int], paths: list[list[int]]) -> Array:
-    """x of every variable and every slot of a passing edge, so that linked ones are close."""
+def _order_rows(depths: list[int], paths: list[list[int]], n_variables: int) -> Array:
+    """x of every variable and every slot of a passing edge, which is narrower, so that linked ones are close."""
     rows: list[list[int]] = [[] for _ in range(max(depths) + 1)]
     links: list[list[int]] = [[] for _ in depths]
     for path in paths:
@@ -154,11 +179,12 @@ def _order_rows(depths: list[int], paths: list[list[int]]) -> Array:
     for v, depth in enumerate(depths):
         rows[depth].append(v)
     x_v = np.zeros(len(depths))
+    wide_v = np.where(np.arange(len(depths)) < n_variables, 1.0, _SLOT)
     for sweep in range(24):
         for row in rows if sweep % 2 == 0 else rows[::-1]:
             pull = {v: x_v[links[v]].mean() if links[v] else np.inf for v in row}
             row.sort(key=pull.__getitem__)  # variables without edges go to the end
-            x_v[row] = np.arange(len(row)) - (len(row) - 1) / 2
+            x_v[row] = np.cumsum(wide_v[row]) - wide_v[row] / 2 - wide_v[row].sum() / 2
     return x_v
 
 
@@ -222,39 +248,31 @@ def _depth_colour(depth: int) -> str:
     return DEPTH_COLOURS[min(int(depth), len(DEPTH_COLOURS) - 1)]
 
 
-def _draw_arrow(axes: Axes, route_p2: Array, size: float) -> None:
-    """An arrow along a smooth curve that leaves and arrives vertically."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path as Curve
-
-    points, codes = [route_p2[0]], [Curve.MOVETO]
-    for before, after in itertools.pairwise(route_p2):
-        middle = (before[1] + after[1]) / 2
-        points += [np.array([before[0], middle]), np.array([after[0], middle]), after]
-        codes += [Curve.CURVE4] * 3
-    curve = Curve(np.array(points), codes)
-    axes.add_patch(PathPatch(curve, facecolor="none", edgecolor=LINE, linewidth=1.6, zorder=2))
-    _draw_arrow_head(axes, route_p2[-2], route_p2[-1], np.sqrt(size) / 2)
+def _draw_arrow(axes: Axes, route_p2: Array, radius: float) -> None:
+    """An arrow along a smooth curve that leaves and arrives vertically, its head on the rim of a disc of `radius`."""
+    line_p2 = np.concatenate([_swing(before, after) for before, after in itertools.pairwise(route_p2)])
+    length = min(7.0, 0.9 * radius + 2)
+    far_p = np.hypot(*(line_p2 - line_p2[-1]).T)
+    tip = line_p2[np.flatnonzero(far_p >= radius + 1.5)[-1]]
+    base = line_p2[np.flatnonzero(far_p >= radius + 1.5 + length)[-1]]
+    _add_head(axes, tip, base, 0.45 * length, facecolor=LINE, zorder=3)
+    axes.plot(*line_p2[far_p >= radius + 1.5 + length].T, color=LINE, linewidth=1.6 if radius > 8 else 1.0, zorder=2)
 
 
-def _draw_arrow_head(axes: Axes, before: Array, tip: Array, radius: float) -> None:
-    """A head on the rim of a disc of `radius` points around `tip`, along the last part of the curve."""
-    t = 0.82 if radius > 12 else 0.7  # discs are large where rows are far apart
+def _swing(a: Array, b: Array, n_points: int = 60) -> Array:
+    """Points of a curve from a to b that is vertical at both ends."""
+    t = np.linspace(0, 1, n_points)[:, None]
     across, down = t * t * (3 - 2 * t), 1.5 * t * (1 - t) + t**3
-    along = before + np.array([across, down]) * (tip - before)
-    axes.annotate(
-        "",
-        xy=(tip[0], tip[1]),
-        xytext=(along[0], along[1]),
-        zorder=3,
-        arrowprops={
-            "arrowstyle": "-|>,head_length=0.7,head_width=0.32",
-            "color": LINE,
-            "linewidth": 0,
-            "shrinkA": 0,
-            "shrinkB": radius + 0.5,
-        },
-    )
+    return np.asarray(a + np.concatenate([across, down], axis=1) * (b - a))
+
+
+def _add_head(axes: Axes, tip: Array, base: Array, half_width: float, **style: Any) -> None:
+    """A triangle from the middle of its base to its tip."""
+    from matplotlib.patches import Polygon
+
+    along = (tip - base) / max(float(np.hypot(*(tip - base))), 1e-9)
+    across = half_width * np.array([-along[1], along[0]])
+    axes.add_patch(Polygon(np.stack([tip, base + across, base - across]), linewidth=0, **style))
 
 
 def _draw_scatters(figure: Figure, cell: SubplotSpec, dag: Graph, x_md: Array, edges: list[NDArray[np.int64]]) -> None:
@@ -524,17 +542,13 @@ class _Sheet:
 
     def _draw_head(self, middle: Array, stroke: Stroke) -> Array:
         """A triangle with its tip on the rim, darker for a surer direction; returns where the line has to end."""
-        from matplotlib.patches import Polygon
-
         b = self.place_d2[stroke.j]
         tip = b - (b - middle) * _rim(b - middle, self.half_d2[stroke.j] + 1.5, self.font is not None)
         along = (b - middle) / max(float(np.hypot(*(b - middle))), 1e-9)
-        across = np.array([-along[1], along[0]])
-        base = tip - self.scale * 10 * along
-        corners = np.stack([tip, base + self.scale * 4.6 * across, base - self.scale * 4.6 * across])
+        base = np.asarray(tip - self.scale * 10 * along)
         alpha = _darkness(stroke.p if stroke.sure is None else stroke.sure)
-        self.axes.add_patch(Polygon(corners, facecolor=INK, alpha=alpha, linewidth=0, zorder=2.5))
-        return np.asarray(base)
+        _add_head(self.axes, tip, base, self.scale * 4.6, facecolor=INK, alpha=alpha, zorder=2.5)
+        return base
 
     def _draw_number(self, line_p2: Array, sure: float, font: float) -> None:
         """How sure a direction is, at the first free place near the middle of its line; nowhere if all are taken."""
