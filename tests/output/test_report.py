@@ -12,6 +12,7 @@ import pytest
 import graphbam as gb
 from graphbam.graphs.cut import Cut
 from graphbam.graphs.knowledge import Knowledge
+from graphbam.nn.weights import Header
 from graphbam.output.report import FDR_LEVELS, MOST_PAIRS, build_model, render, write_report
 from graphbam.result import Result
 from standins import Contrast, PartialCorrelation
@@ -142,7 +143,7 @@ def test_few_rows_constant_and_equal_columns_are_no_trouble():
 
 
 def test_domain_and_knowledge_are_told():
-    weights = PartialCorrelation(header={"domain": {"n_samples": [500, 900], "asymmetry": [0, 9]}})
+    weights = PartialCorrelation(header=Header(domain={"n_samples": (500, 900), "asymmetry": (0, 9)}))
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc"))
     knowledge = Knowledge(forbidden=["a -- b"], required=["b -> c"])
     model = build_model(gb.infer(frame, weights=weights, knowledge=knowledge))
