@@ -25,6 +25,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from graphbam.nn import spd
 from graphbam.nn.cost import forward_work
@@ -38,6 +39,9 @@ from graphbam.training.objectives import EdgeTask, edge_loss
 from graphbam.training.step import Stepper
 
 SHAPES = {"large": (16, 525, 55), "small": (32, 150, 20)}
+
+Inputs = tuple[Tensor | list[Tensor], ...]
+"""What a layer is given; the features of pairs come as a list."""
 
 
 def main() -> None:
@@ -195,13 +199,12 @@ def random_batch(shape: Shape, device: str) -> Batch:
 def print_layers(design: str, device: str) -> None:
     """Milliseconds of forward and backward of the layers of each kind, with what the network gives them as input."""
     network = EdgeNet(DESIGNS[design]()).to(device)
-    tables, samples, variables = SHAPES["large"]
-    x_bmd = torch.randn(tables, samples, variables, generator=torch.Generator().manual_seed(0)).to(device)
-    met: dict[str, list[tuple[nn.Module, tuple[Tensor, ...]]]] = {}
+    x_bmd = torch.randn(*SHAPES["large"], generator=torch.Generator().manual_seed(0)).to(device)
+    met: dict[str, list[tuple[nn.Module, Inputs]]] = {}
 
-    def note(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    def note(layer: nn.Module, inputs: Inputs) -> None:
         kind = f"{type(layer).__name__} {getattr(layer, 'axis', '')}".strip()
-        met.setdefault(kind, []).append((layer, tuple(part.detach() for part in inputs)))
+        met.setdefault(kind, []).append((layer, inputs))
 
     parts = [*network.observation, network.correlation, *network.bilinear, *network.head.compilable()]
     hooks = [part.register_forward_pre_hook(note) for part in parts]
@@ -217,8 +220,8 @@ def print_layers(design: str, device: str) -> None:
         print(f"| {kind} | {len(layers)} | {milliseconds:.2f} | {len(layers) * milliseconds:.2f} |", flush=True)
 
 
-def time_layer(layer: nn.Module, inputs: tuple[Tensor, ...], device: str) -> float:
-    inputs = tuple(part.clone().requires_grad_(part.ndim > 1) for part in inputs)
+def time_layer(layer: nn.Module, inputs: Inputs, device: str) -> float:
+    inputs = tree_map(lambda part: part.detach().clone().requires_grad_(part.ndim > 1), inputs)
     grad = torch.ones_like(layer(*inputs))
 
     def work() -> None:

@@ -6,8 +6,12 @@ import torch._dynamo.testing
 from torch.testing import assert_close
 
 from graphbam.nn.edge_net import DESIGNS, EdgeNet
+from graphbam.nn.immorality_net import ImmoralityNetConfig
 from graphbam.training import TrainConfig
+from graphbam.training.config import StructureConfig
 from standins import TINY, TINY_HEAD, TINY_RUN, randomise
+
+SMALL = {"bilinear_layers": 1, "max_candidates": 2, "max_neighbours": 3}
 
 torch.set_num_threads(1)  # toy sizes: threads would only wait for each other, and for the other test process
 
@@ -56,6 +60,24 @@ def tiny_training(tiny_config):
     def make(**changes):
         settings = TINY_RUN | {"network": tiny_config(), "curriculum_start": 0.5}
         return TrainConfig(**(settings | changes))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny_immoralities():
+    """A toy network on small structures of linear worlds; `network` and `settings` are changed by their fields."""
+
+    def make(network=None, settings=None, **changes):
+        parts = TINY_RUN | {
+            "network": ImmoralityNetConfig(**(TINY | TINY_HEAD | SMALL | (network or {}))),
+            "settings": StructureConfig(**({"widths": (4, 7)} | (settings or {}))),
+            "variables": (5, 8),
+            "samples": (8, 12),
+            "cells_per_step": 400,
+            "max_tables": 8,
+        }
+        return TrainConfig.immoralities(**(parts | changes))
 
     return make
 

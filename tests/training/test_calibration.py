@@ -2,8 +2,12 @@
 
 import pytest
 import torch
+from torch import nn
 
-from graphbam.training.calibration import fit_calibration
+from graphbam.nn.weights import Header, LoadedWeights
+from graphbam.simulation.config import SimulationConfig
+from graphbam.training import calibration
+from graphbam.training.calibration import fit_calibration, simulated_logits
 
 
 @pytest.mark.parametrize(
@@ -26,3 +30,28 @@ def test_weights_decide_which_pairs_count():
     weight = torch.cat([torch.ones(20_000), torch.full((20_000,), 1e-9)])
     fitted = fit_calibration(torch.cat([logits, logits]), torch.cat([sharp, flat]), weight)
     assert fitted.temperature == pytest.approx(0.5, rel=0.05)
+
+
+class Elsewhere(nn.Module):
+    """A network on another device than its tables: answers with zeros, and notes where its input was."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1, device="meta"))
+        self.seen = set()
+
+    def forward(self, x_bmd, rows):
+        self.seen.add(x_bmd.device.type)
+        return torch.zeros(*x_bmd.shape[::2], x_bmd.shape[2], 3)
+
+
+def test_tables_travel_to_where_the_network_is(monkeypatch):
+    monkeypatch.setattr(calibration, "SHAPES", ((3, 8), (4, 10)))
+    network = Elsewhere()
+    config = SimulationConfig.preset("paper")
+    logits, classes, weights = simulated_logits(
+        LoadedWeights("far", network, Header()), torch.Generator().manual_seed(0), config, 2
+    )
+    assert network.seen == {"meta"}
+    assert logits.shape == (2 * 3 + 2 * 6, 3)
+    assert classes.shape == weights.shape == logits.shape[:1]

@@ -58,7 +58,6 @@ def fit_calibration(logits_n3: Tensor, classes_n: Tensor, weight_n: Tensor | Non
     return Calibration(temperature=float(log_temperature.detach().exp()), offsets=rounded)
 
 
-@torch.no_grad()
 def simulated_logits(
     loaded: LoadedWeights, rng: torch.Generator, config: SimulationConfig, n_tables: int
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -67,12 +66,10 @@ def simulated_logits(
     for n_variables, n_samples in SHAPES:
         tables = sample_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
         i, j = torch.tril_indices(n_variables, n_variables, -1).unbind(0)
-        chunks = torch.arange(n_tables).chunk(max(1, n_tables // 8))
-        for x_bmd, classes_bdd in ((tables.x_bmd[chunk], tables.classes_bdd[chunk]) for chunk in chunks):
-            logits_bdd3 = loaded.network(x_bmd, count_rows_each(x_bmd.numpy()))
-            logits.append(logits_bdd3.cpu()[:, i, j].flatten(0, 1))
-            classes.append(classes_bdd[:, i, j].flatten())
-            weights.append(torch.full_like(classes[-1], 1 / len(i), dtype=torch.float64))
+        logits_bdd3 = loaded.logits(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()))
+        logits.append(logits_bdd3[:, i, j].flatten(0, 1))
+        classes.append(tables.classes_bdd[:, i, j].flatten())
+        weights.append(torch.full_like(classes[-1], 1 / len(i), dtype=torch.float64))
     return torch.cat(logits), torch.cat(classes), torch.cat(weights)
 
 

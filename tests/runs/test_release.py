@@ -1,9 +1,6 @@
 """runs/release.py: what the file holds decides what joins its header."""
 
 import dataclasses
-import runpy
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,18 +9,13 @@ from toy_runs import run
 from graphbam.benchmarks.baselines.avici_net import AviciNet, AviciNetConfig, load_arrows
 from graphbam.nn.weights import load_network, load_weights, read_tensors, save_weights
 
-SCRIPT = Path(__file__).parents[2] / "runs" / "release.py"
-
 
 @pytest.fixture
-def release(monkeypatch, tmp_path):
-    """Run the script as a user does, into a folder of the test; gives the path of the file."""
+def release(run_script, tmp_path):
+    """Run the script into a folder of the test; gives the path of the file."""
 
     def call(weights, name, *options):
-        monkeypatch.setattr(
-            sys, "argv", [str(SCRIPT), str(weights), "--name", name, "--folder", str(tmp_path), *options]
-        )
-        runpy.run_path(str(SCRIPT), run_name="__main__")
+        run_script("release", weights, "--name", name, "--folder", tmp_path, *options)
         return tmp_path / f"{name}.safetensors"
 
     return call

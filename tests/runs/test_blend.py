@@ -1,9 +1,6 @@
 """runs/blend.py: weights between two, also where the later network has the larger head."""
 
 import dataclasses
-import runpy
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,18 +9,14 @@ from toy_runs import run
 
 from graphbam.nn.weights import load_weights, save_weights
 
-SCRIPT = Path(__file__).parents[2] / "runs" / "blend.py"
-
 
 @pytest.fixture
-def blend(monkeypatch, tmp_path):
-    """Run the script as a user does; gives what it wrote."""
+def blend(run_script, tmp_path):
+    """Run the script; gives what it wrote."""
 
     def call(before, after, share):
         path = tmp_path / "blend.safetensors"
-        words = [SCRIPT, before, after, "--share", share, "-o", path]
-        monkeypatch.setattr(sys, "argv", [str(word) for word in words])
-        runpy.run_path(str(SCRIPT), run_name="__main__")
+        run_script("blend", before, after, "--share", share, "-o", path)
         return load_weights(path)
 
     return call
