@@ -22,6 +22,8 @@ from graphbam.nn.weights import (
     Partner,
     Progress,
     calibrate,
+    fits_partner,
+    load_colliders,
     load_weights,
     read_tensors,
     save_weights,
@@ -349,3 +351,19 @@ def test_headers_of_the_first_format_are_understood(file):
     assert load_weights(file).header.kind == "edges"
     rewrite(file, tensors, old | {"network": "collider"})
     assert read_tensors(file)[1].kind == "immoralities"
+
+
+def test_shipped_evidence_was_fitted_to_the_shipped_edges():
+    """New edge weights need new evidence: release the collider weights again after them."""
+    edges, colliders = load_weights("edges"), load_colliders("colliders")
+    assert colliders.header.evidence
+    assert fits_partner(colliders.header, edges.header)
+
+
+def test_evidence_belongs_to_one_partner():
+    edges, fitted = Header(checksum="abc"), Header(evidence={"offset": 1.0}, partner=Partner(name="e", checksum="abc"))
+    assert fits_partner(fitted, edges)
+    assert not fits_partner(fitted, Header(checksum="abd"))
+    assert not fits_partner(fitted, Header())  # weights that are not on disk, such as fine-tuned ones
+    assert not fits_partner(dataclasses.replace(fitted, partner=None), edges)
+    assert fits_partner(Header(), Header())  # nothing was fitted
