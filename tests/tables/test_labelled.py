@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphbam.errors import TableError
-from graphbam.tables.labelled import find_labelled, read_labelled
+from graphbam.tables.labelled import LabelledTable, find_labelled, read_labelled, write_labelled
 
 
 def write(folder, data="x,y,z\n1,2,0\n3,5,1\n2,2,0\n", graph="source,target\nx,y\nz,y\n", name="data.csv"):
@@ -23,6 +23,28 @@ def test_numbers_names_and_arrows_are_those_of_the_files(tmp_path):
     assert table.names == ("x", "y", "z")
     assert table.x_md.tolist() == [[1, 2, 0], [3, 5, 1], [2, 2, 0]]
     assert table.adjacency.tolist() == [[0, 1, 0], [0, 0, 0], [0, 1, 0]]
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    names = ("x", "a, b", 'say "c"', "größe")
+    x_md = np.random.default_rng(0).normal(size=(7, 4)) * [1, 1e-9, 1e9, np.pi]
+    x_md[3, 1] = np.nan
+    adjacency = np.triu(np.ones((4, 4), np.int8), 1)
+    data, graph = write_labelled(tmp_path / "new" / "table", LabelledTable(names, x_md, adjacency))
+    assert (data.name, graph.name) == ("data.csv", "graph.csv")
+    (folder,) = find_labelled(tmp_path)
+    table = read_labelled(folder)
+    assert table.names == names
+    np.testing.assert_array_equal(table.x_md, x_md)
+    np.testing.assert_array_equal(table.adjacency, adjacency)
+    write_labelled(folder, LabelledTable(names, x_md, adjacency), digits=3)
+    assert read_labelled(folder).x_md[0].tolist() == [float(f"{number:.3g}") for number in x_md[0]]
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TableError, match="cannot make the folder"):
+        write_labelled(tmp_path / "file" / "table", LabelledTable(("x",), np.zeros((1, 1)), np.zeros((1, 1), np.int8)))
 
 
 def test_compressed_tables_are_found_too_and_the_plain_one_counts_of_two(tmp_path):

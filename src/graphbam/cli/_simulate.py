@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphbam.errors import ConfigError
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -36,39 +34,20 @@ def simulate(
 ) -> None:
     """Simulate a table with known truth: data.csv, graph.csv and a picture, world.png."""
     import graphbam as gb
+    from graphbam.tables.labelled import LabelledTable, write_labelled
 
     dag, x_md = gb.simulate(
         n_samples=n_samples, n_variables=n_variables, mechanism=mechanism, graph=graph, degree=degree,
         noise=noise, preset=preset, seed=seed,
     )  # fmt: skip
-    _make_folder(out)
+    data, truth = write_labelled(out, LabelledTable(dag.names, x_md, dag.adjacency), digits=6)
     files = {
-        out / "data.csv": f"the table, {n_samples} rows and {n_variables} columns",
-        out / "graph.csv": f"the truth, {len(dag.directed_edges())} edges",
+        data: f"the table, {n_samples} rows and {n_variables} columns",
+        truth: f"the truth, {len(dag.directed_edges())} edges",
     }
-    _write_table(out / "data.csv", dag, x_md)
-    _write_edges(out / "graph.csv", dag)
     if _draw(out / "world.png", dag, x_md, f"Simulated world: {mechanism} effects, {graph} graph"):
         files[out / "world.png"] = "the graph, and a scatter plot for each edge"
     _report(files)
-
-
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot make the folder {out}: {error.strerror}; choose another with -o") from None
-
-
-def _write_table(path: Path, dag: Graph, x_md: NDArray[np.float64]) -> None:
-    import numpy as np
-
-    np.savetxt(path, x_md, fmt="%.6g", delimiter=",", header=",".join(dag.names), comments="")
-
-
-def _write_edges(path: Path, dag: Graph) -> None:
-    lines = ["source,target", *(f"{cause},{effect}" for cause, effect in dag.directed_edges())]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _draw(path: Path, dag: Graph, x_md: NDArray[np.float64], title: str) -> bool:

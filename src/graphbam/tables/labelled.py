@@ -1,7 +1,11 @@
-"""Tables whose graph is known, on disk: a folder each, with data.csv (or data.csv.gz) and graph.csv (source,target)."""
+"""Tables whose graph is known, on disk: a folder each, with data.csv (or data.csv.gz) and graph.csv (source,target).
+
+The one reader and writer of such folders: simulating, fine-tuning and benchmarks meet here.
+"""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +18,7 @@ from graphbam.errors import TableError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LabelledTable", "find_labelled", "read_labelled"]
+__all__ = ["LabelledTable", "find_labelled", "read_labelled", "write_labelled"]
 
 DATA, GRAPH = ("data.csv", "data.csv.gz"), "graph.csv"
 """Names of the files; of two tables in one folder the first counts."""
@@ -73,6 +77,40 @@ def read_labelled(folder: Path, max_rows: int | None = None) -> LabelledTable:
         frame = frame.sample(max_rows, random_state=0)
     names = tuple(map(str, frame.columns))
     return LabelledTable(names, _numbers(frame, path), _read_graph(folder / GRAPH, names))
+
+
+def write_labelled(folder: Path, table: LabelledTable, digits: int = 17) -> tuple[Path, Path]:
+    """Write a table and its graph into a folder, which is made where needed; `read_labelled` gives them back.
+
+    Parameters
+    ----------
+    folder : Path
+        Where data.csv and graph.csv are to lie.
+    table : LabelledTable
+    digits : int
+        Significant digits of the numbers; 17 keep every bit.
+
+    Returns
+    -------
+    tuple of Path
+        The two files.
+
+    Raises
+    ------
+    TableError
+        If the folder cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TableError(f"cannot make the folder {folder}: {error.strerror}; choose another") from None
+    data, graph = folder / DATA[0], folder / GRAPH
+    cells = ([f"{number:.{digits}g}" for number in row] for row in table.x_md)
+    arrows = ((table.names[i], table.names[j]) for i, j in np.argwhere(table.adjacency))
+    for path, head, rows in ((data, table.names, cells), (graph, ("source", "target"), arrows)):
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            csv.writer(stream, lineterminator="\n").writerows([head, *rows])
+    return data, graph
 
 
 def _read_csv(path: Path, *, as_text: bool = False) -> pd.DataFrame:
