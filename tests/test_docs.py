@@ -22,7 +22,7 @@ def test_directions_lead_to_an_effect(tmp_path, monkeypatch, colliders):
     pytest.importorskip("dowhy")
     monkeypatch.chdir(tmp_path)
     if colliders == "stand-in":
-        monkeypatch.setattr("graphbam.inference.journey.open_colliders", lambda colliders, device: Contrast())
+        monkeypatch.setattr("graphbam.inference.networks.open_colliders", lambda colliders, device: Contrast())
     scope = {}
     for block in read_blocks("directions.md"):
         exec(block, scope)

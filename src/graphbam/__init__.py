@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the same names as in _HOMES, for type checkers and editors
     from graphbam.graphs.cut import Cut
     from graphbam.graphs.graph import Graph
     from graphbam.graphs.knowledge import Knowledge
-    from graphbam.inference.journey import BAM, infer, infer_many
+    from graphbam.inference import BAM, PrepareConfig, infer, infer_many
     from graphbam.nn.weights import load_weights, save_weights
     from graphbam.output.figures import plot
     from graphbam.output.files import export
@@ -45,6 +45,7 @@ __all__ = [
     "KnowledgeError",
     "OrientationMissingError",
     "OrientedGraph",
+    "PrepareConfig",
     "Result",
     "ResultError",
     "SimulationConfig",
@@ -66,13 +67,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BAM": "graphbam.inference.journey",
+    "BAM": "graphbam.inference",
     "Budget": "graphbam.training",
     "Cut": "graphbam.graphs.cut",
     "Failure": "graphbam.result",
     "Graph": "graphbam.graphs.graph",
     "Knowledge": "graphbam.graphs.knowledge",
     "OrientedGraph": "graphbam.result",
+    "PrepareConfig": "graphbam.inference",
     "Result": "graphbam.result",
     "SimulationConfig": "graphbam.simulation",
     "TrainConfig": "graphbam.training",
@@ -80,8 +82,8 @@ _HOMES = {
     "example_path": "graphbam.tables.examples",
     "export": "graphbam.output.files",
     "fine_tune": "graphbam.training",
-    "infer": "graphbam.inference.journey",
-    "infer_many": "graphbam.inference.journey",
+    "infer": "graphbam.inference",
+    "infer_many": "graphbam.inference",
     "load_weights": "graphbam.nn.weights",
     "plot": "graphbam.output.figures",
     "save_weights": "graphbam.nn.weights",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,17 +13,18 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 import graphbam as gb
-from graphbam.errors import ConfigError, GraphbamError, KnowledgeError, TableError, WeightsError
+from graphbam.errors import ConfigError, KnowledgeError, TableError, WeightsError
 from graphbam.graphs.equivalence import is_cpdag
 from graphbam.inference.answers import OBVIOUS_FROM, list_questions
-from graphbam.inference.journey import COLLIDERS
 from graphbam.inference.networks import open_colliders
+from graphbam.inference.settings import COLLIDERS
 from graphbam.inference.stability import draw_resamples
 from graphbam.nn.cost import estimate_seconds, forward_work, is_exhaustion, measure_speed, threads
 from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import Header, load_colliders, load_weights, save_weights
 from graphbam.result import Failure, OrientationMissingError, Result
+from graphbam.tables.read import read_table
 from standins import Contrast, PartialCorrelation, Spy, save_toy_colliders
 
 TINY = EdgeNetConfig(
@@ -59,7 +59,7 @@ def no_shipped_colliders(request, monkeypatch):
         return None if colliders == COLLIDERS else open_colliders(colliders, device)
 
     if "shipped" not in request.fixturenames:
-        monkeypatch.setattr("graphbam.inference.journey.open_colliders", open_others)
+        monkeypatch.setattr("graphbam.inference.networks.open_colliders", open_others)
 
 
 @pytest.fixture
@@ -170,7 +170,19 @@ def test_changes_and_provenance_are_reported(frame, weights):
     ]  # fmt: skip
     assert result.provenance["n_rows"] == 120
     assert result.provenance["n_rows_used"] == 119
-    assert result.provenance["weights"] == weights.name
+    assert result.provenance["weights"] in (weights.name, getattr(weights, "path", None))
+
+
+def test_weights_are_recorded_by_name_or_path_with_device_and_precision(frame, tiny_path, monkeypatch):
+    monkeypatch.chdir(tiny_path.parent)
+    known = gb.infer(frame, weights=tiny_path.name, colliders=None).provenance
+    assert known["weights"] == str(tiny_path)
+    loaded = gb.infer(frame, weights=load_weights(tiny_path)).provenance
+    assert (loaded["weights"], loaded["checksum"]) == (str(tiny_path), known["checksum"])
+    assert (known["device"], known["precision"]) == ("cpu", "float32")
+    known = gb.infer(frame, device="cpu").provenance
+    assert (known["weights"], len(known["checksum"])) == ("edges", 64)
+    assert gb.infer(frame, weights=PartialCorrelation()).provenance["device"] is None
 
 
 def test_a_sample_of_what_the_network_saw_is_kept(frame, weights):
@@ -543,7 +555,7 @@ def test_directions_can_be_switched_off(collider_frame, toy_colliders):
     assert result.graph() == result.skeleton()
     with pytest.raises(OrientationMissingError, match="Infer again with colliders="):
         result.cpdag()
-    assert with_them.provenance["colliders"] == "toy"
+    assert with_them.provenance["colliders"] == str(toy_colliders)
     assert len(with_them.provenance["colliders_checksum"]) == 64
 
 
@@ -638,49 +650,78 @@ def test_many_tables_with_passes_and_none_at_all(frame):
         gb.infer_many([frame], weights=weights, speed=2)
 
 
-# ── scikit-learn manners ──────────────────────────────────────────────────────────────────────────────────
+def test_a_table_that_does_not_fit_into_memory_is_one_failure(frame):
+    tables = [frame[list("abc")], frame, frame[list("bcd")]]
+    first, failed, last = gb.infer_many(tables, weights=Failing(MemoryError(), most=3))
+    assert (first.names, last.names) == (tuple("abc"), tuple("bcd"))
+    assert isinstance(failed, Failure)
+    assert "120 rows × 5 variables do not fit into memory" in failed.message
 
 
-def test_estimator_attributes(frame, tiny_path):
-    model = gb.BAM(tiny_path)
-    assert model.fit(frame) is model
-    assert model.edge_probabilities_.shape == (5, 5, 3)
-    assert model.n_features_in_ == 5
-    assert model.feature_names_in_.tolist() == list("abcde")
-    assert gb.BAM(tiny_path).fit(dict(frame)).feature_names_in_.tolist() == list("abcde")
-    model.fit(frame.to_numpy())
-    assert not hasattr(model, "feature_names_in_")
-    assert np.array_equal(model.result_.probabilities, model.edge_probabilities_)
+def test_tables_that_do_not_fit_together_go_one_by_one(frame):
+    class Narrow(Spy):
+        def probabilities(self, x_bmd):
+            answer = super().probabilities(x_bmd)
+            if len(x_bmd) > 1:
+                raise torch.OutOfMemoryError("CUDA out of memory.")
+            return answer
+
+    spy = Narrow()
+    assert all(gb.infer_many([frame, frame + 1, frame * 2], weights=spy))
+    assert [shape[0] for shape in spy.shapes] == [3, 1, 1, 1]
 
 
-def test_estimator_parameters(tiny_path):
-    model = gb.BAM(tiny_path, seed=3, drop=["a"])
-    assert gb.BAM(**model.get_params()).get_params() == model.get_params()
-    assert repr(gb.BAM(seed=3)) == "BAM(seed=3)"
-    with pytest.raises(GraphbamError, match="no parameter 'sead'"):
-        model.set_params(sead=4)
+def test_a_table_too_large_to_read_is_one_failure(frame, monkeypatch):
+    def read(data, **settings):
+        if data is None:
+            raise MemoryError
+        return read_table(data, **settings)
+
+    monkeypatch.setattr("graphbam.inference.journey.read_table", read)
+    answers = gb.infer_many([frame, None], weights=PartialCorrelation())
+    assert isinstance(answers[0], Result)
+    assert "does not fit into memory" in answers[1].message
 
 
-def test_estimator_pickles_and_clones(frame, tiny_path):
-    model = gb.BAM(tiny_path, seed=1, knowledge={"forbidden": ["a -- b"]}).fit(frame)
-    again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(again.edge_probabilities_, model.edge_probabilities_)
-    fresh = pytest.importorskip("sklearn.base").clone(model)
-    assert fresh.get_params() == model.get_params()
-    assert not hasattr(fresh, "result_")
+def test_few_tables_are_held_at_a_time(frame, monkeypatch):
+    """Tables are taken from a generator as they are needed, whether their shapes are equal or not."""
+    monkeypatch.setattr("graphbam.inference.networks.CELLS_AT_ONCE", 4 * frame.size)
+    taken, held = 0, []
+
+    def draw(shapes):
+        nonlocal taken
+        for n_rows in shapes:
+            taken += 1
+            yield frame.head(n_rows)
+
+    class Watch(Spy):
+        def probabilities(self, x_bmd):
+            answer = super().probabilities(x_bmd)
+            held.append(taken - sum(shape[0] for shape in self.shapes[:-1]))
+            return answer
+
+    for shapes in ([120] * 20, range(101, 121)):
+        taken, watch = 0, Watch()
+        assert len(gb.infer_many(draw(shapes), weights=watch)) == 20
+        assert sum(shape[0] for shape in watch.shapes) == 20
+    assert max(held) <= 5
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_checks():
-    """Every check passes; none is exempted. The array-API check runs only where SCIPY_ARRAY_API is set."""
-    checks = pytest.importorskip("sklearn.utils.estimator_checks")
-    if not hasattr(checks, "check_estimator_tags_renamed"):
-        pytest.skip("needs the tags of scikit-learn 1.6 or later")
-    report = checks.check_estimator(gb.BAM(PartialCorrelation()), on_fail=None, on_skip=None)
-    failed = {row["check_name"]: row["exception"] for row in report if row["status"] not in ("passed", "skipped")}
-    assert not failed
-    assert {row["check_name"] for row in report if row["status"] == "skipped"} <= {"check_array_api_input"}
-    assert len(report) > 25
+def test_a_mapping_gives_results_by_name(frame, tmp_path):
+    tables = {"early": frame, "late": frame.head(60), "broken": [[1.0]], "gone": tmp_path / "gone.csv"}
+    answers = gb.infer_many(tables, weights=PartialCorrelation())
+    assert [one.source for one in answers] == list(tables)
+    assert [bool(one) for one in answers] == [True, True, False, False]
+    assert "1 feature" in answers[2].message
+    expected = gb.infer(frame, weights=PartialCorrelation()).probabilities
+    assert np.array_equal(answers[0].probabilities, expected)
+
+
+def test_one_table_instead_of_many_is_refused(frame):
+    for table in (frame, frame.to_numpy()):
+        with pytest.raises(ConfigError, match=r"takes several tables, and this \w+ is one"):
+            gb.infer_many(table, weights=PartialCorrelation())
+    assert len(gb.infer_many(np.stack([frame] * 2), weights=PartialCorrelation())) == 2
 
 
 def test_no_row_is_drawn_twice_into_a_resample():

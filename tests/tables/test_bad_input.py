@@ -154,6 +154,7 @@ REFUSED_OBJECTS = {
     "rows of different length": (lambda path: [[1, 2], [3]], "Make every row equally long"),
     "columns of different length": (lambda path: {"a": [1, 2], "b": [1]}, "not a table of columns"),
     "lists in cells": (lambda path: {"a": [[1], [2]], "b": [1, 2], "c": [3, 4]}, "column 'a' holds text"),
+    "what simulate returns": (lambda path: gb.simulate(n_variables=3, n_samples=20), "Pass the table alone"),
     "a Series": (lambda path: pd.Series([1.0, 2.0], name="a"), "one column, 'a'"),
     "an AnnData without matrix": (lambda path: type("A", (), {"X": None, "var_names": []})(), "its .X is empty"),
     "a frame of dates only": (

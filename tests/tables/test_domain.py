@@ -50,20 +50,20 @@ def test_description_is_quick(rng):
 
 def test_domain_round_trip(rng):
     training = [describe_table(rng.normal(size=(200, 5))) for _ in range(50)]
-    header = {"domain": summarise_domain(training)}
-    inside = [judge_domain(features, header) for features in training]
+    ranges = summarise_domain(training)
+    inside = [judge_domain(features, ranges) for features in training]
     assert np.mean([not found for found in inside]) > 0.6
-    outside = judge_domain(describe_table(rng.standard_cauchy((200, 5))), header)
+    outside = judge_domain(describe_table(rng.standard_cauchy((200, 5))), ranges)
     assert any("weight of the tails" in sentence for sentence in outside)
     assert judge_domain(training[0], {}) == []
 
 
 def test_only_the_harder_side_is_an_alarm():
-    header = {"domain": {"outlier_share": [0.1, 0.2], "effective_rank": [0.3, 0.6], "n_samples": [50, 500]}}
+    ranges = {"outlier_share": [0.1, 0.2], "effective_rank": [0.3, 0.6], "n_samples": [50, 500]}
     easy = {"outlier_share": 0.0, "effective_rank": 0.9, "n_samples": 100.0}
     hard = {"outlier_share": 0.3, "effective_rank": 0.1, "n_samples": 5000.0}
-    assert judge_domain(easy, header) == []
-    assert len(judge_domain(hard, header)) == 3
+    assert judge_domain(easy, ranges) == []
+    assert len(judge_domain(hard, ranges)) == 3
 
 
 @pytest.mark.parametrize("n_variables", [2, 5, 40])

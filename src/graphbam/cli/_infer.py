@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphbam.errors import ConfigError, GraphbamError, Setting
+from graphbam.inference.settings import flat_fields
 
 if TYPE_CHECKING:
     from graphbam.graphs.cut import Cut
@@ -20,32 +23,48 @@ if TYPE_CHECKING:
 NO_PICTURE = "no graph.png, since matplotlib is missing; run: pip install 'graphbam[plot]'"
 
 
+def _take_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command one option for each setting of `infer` in place of its ``**settings``; knowledge is told apart."""
+    plain = inspect.signature(command, eval_str=True)
+    own = [p.replace(kind=p.KEYWORD_ONLY) for p in plain.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    options = [_as_option(field) for field in flat_fields() if field.name not in plain.parameters]
+    ordered = [*own[:2], *options, *own[2:]]  # what is inferred and where to, then how, then what is printed
+    setattr(command, "__signature__", plain.replace(parameters=ordered))  # noqa: B010 (functions have none)
+    return command
+
+
+def _as_option(field: dataclasses.Field[Any]) -> inspect.Parameter:
+    """A flag, a number, a word, or, where the default is empty, words that may be repeated."""
+    kind, about = type(field.default), field.metadata["about"]
+    if kind is tuple:
+        option = Annotated[list[str], typer.Option(metavar="NAME", help=f"{about.rstrip('.')}; repeatable.")]
+        return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=[], annotation=option)
+    names = (f"--{field.name.replace('_', '-')}",) if kind is bool else ()
+    return inspect.Parameter(
+        field.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=field.default,
+        annotation=Annotated[kind, typer.Option(*names, help=about)],
+    )
+
+
+@_take_settings
 def infer(
     table: Annotated[str, typer.Argument(help="A table (csv, tsv, parquet, also .gz), a folder of them, or 'sachs'.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the results.")],
-    weights: Annotated[str, typer.Option(help="Name of shipped weights, or a file.")] = "edges",
-    colliders: Annotated[str, typer.Option(help="The same for the network that finds directions.")] = "colliders",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
     cpdag: Annotated[bool, typer.Option("--cpdag/--no-cpdag", help="Directions, or links only.")] = True,
     objective: Annotated[
         str | None, typer.Option(help="How the graph is chosen: shd (nearest to the truth), fdr or threshold.")
     ] = None,
     threshold: Annotated[float | None, typer.Option(help="Smallest probability of a link in the graph.")] = None,
     fdr: Annotated[float | None, typer.Option(help="False-discovery target instead, for links and arrows.")] = None,
-    missing: Annotated[str, typer.Option(help="Missing values: auto, drop, impute or error.")] = "auto",
-    encode: Annotated[bool, typer.Option("--encode", help="Turn text and dates into numbers.")] = False,
-    drop: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")] = None,
-    max_rows: Annotated[int, typer.Option(help="More rows than this are thinned out.")] = 5000,
-    large: Annotated[str, typer.Option(help="Too many rows: subsample, or average several draws.")] = "subsample",
-    independent_rows: Annotated[bool, typer.Option(help="Rows are sorted, not a time series.")] = False,
-    seed: Annotated[int, typer.Option(help="For the draw of rows and of resamples.")] = 0,
     knowledge: Annotated[Path | None, typer.Option(metavar="JSON", help="Prior knowledge in a file.")] = None,
     forbid: Annotated[list[str] | None, typer.Option(metavar="'A -- B'", help="No such link; repeatable.")] = None,
     require: Annotated[list[str] | None, typer.Option(metavar="'A -> B'", help="A certain link; repeatable.")] = None,
     tiers: Annotated[str | None, typer.Option(metavar="'A, B | C'", help="Time order, earliest first.")] = None,
-    stability: Annotated[int, typer.Option(metavar="N", help="Also infer from N resamples of 63 % of the rows.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    **settings: Any,
 ) -> None:
     """Infer the graph of a table: edges.csv, graph.json, graph.graphml, graph.dot, report.html and graph.png.
 
@@ -54,13 +73,8 @@ def infer(
     Exit codes: 0 all is well; 1 some tables of a folder failed, the others are written; 2 wrong usage or unusable
     input, nothing is written.
     """
-    settings: dict[str, Any] = {
-        "weights": weights, "colliders": colliders if cpdag else None, "device": device,
-        "missing": missing, "encode": encode, "drop": tuple(drop or ()),
-        "max_rows": max_rows, "large": large, "independent_rows": independent_rows, "seed": seed,
-        "knowledge": knowledge, "forbidden": forbid or (), "required": require or (),
-        "tiers": _read_tiers(tiers), "stability": stability,
-    }  # fmt: skip
+    settings |= {"knowledge": knowledge, "forbidden": forbid or (), "required": require or ()}
+    settings |= {"tiers": _read_tiers(tiers)} | ({} if cpdag else {"colliders": None})
     _check_out(out)
     source = _find_source(table)
     with _progress(quiet or as_json) as progress:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from graphbam.directions.questions import Question
 from graphbam.errors import ConfigError
+from graphbam.inference.settings import InferConfig
 from graphbam.nn.cost import count_work, explained_memory, threads, threads_for
 from graphbam.nn.device import choose_device
 from graphbam.nn.weights import Header, load_colliders, load_weights
@@ -76,6 +78,28 @@ def open_colliders(colliders: str | os.PathLike[str] | Colliders | None, device:
             raise ConfigError(f"colliders={colliders!r} are no collider weights. Pass a name, a path, or None.")
         return colliders
     return load_colliders(colliders, choose_device(device))
+
+
+def open_networks(config: InferConfig) -> Networks:
+    """Load both networks that the settings name."""
+    return Networks(open_weights(config.weights, config.device), open_colliders(config.colliders, config.device))
+
+
+def spell_source(loaded: Weights | Colliders | None) -> str | None:
+    """How weights are recorded: by where their file lies, or by their name in the package."""
+    return None if loaded is None else getattr(loaded, "path", None) or loaded.name
+
+
+def describe_device(loaded: Weights) -> dict[str, str | None]:
+    """Where a network computes and how precisely, for the record; nothing is known of weights that are no network."""
+    network = getattr(loaded, "network", None)
+    if network is None:
+        return {"device": None, "precision": None}
+    device = next(network.parameters()).device
+    is_mixed = device.type == "cuda" and network.mixed_precision
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+    precision = "float32, observations in bfloat16" if is_mixed else "float32"
+    return {"device": f"{device} ({name})" if name else str(device), "precision": precision}
 
 
 def run_network(loaded: Weights, x_bmd: Tensor, rows: Sequence[float]) -> Matrix:

@@ -189,6 +189,8 @@ class Loaded(Generic[Net]):
     name: str
     network: Net
     header: Header
+    path: str | None = None
+    """Where the file lies; None for weights inside the package, and for new ones."""
 
     @property
     def device(self) -> torch.device:
@@ -311,8 +313,8 @@ def load_network(
     return Loaded(*_open(source, device, *types))
 
 
-def _open(source: Source, device: str | torch.device, *types: type[Net]) -> tuple[str, Net, Header]:
-    """Name, network and header of a file, refused if it holds another kind of network."""
+def _open(source: Source, device: str | torch.device, *types: type[Net]) -> tuple[str, Net, Header, str | None]:
+    """What `Loaded` holds of a file, refused if it holds another kind of network."""
     path = find_weights(source)
     tensors, header = read_tensors(path)
     held = next((one for one in types if one.kind == header.kind), None)
@@ -324,7 +326,8 @@ def _open(source: Source, device: str | torch.device, *types: type[Net]) -> tupl
     except (ConfigError, TypeError) as error:
         raise WeightsError(f"{path} holds no usable network config ({error}); it is not a graphbam file") from error
     fit_tensors(network, tensors, path)
-    return path.stem, network.to(device).eval(), header
+    where = None if path.parent == _shipped() else os.path.abspath(path)
+    return path.stem, network.to(device).eval(), header, where
 
 
 def save_weights(

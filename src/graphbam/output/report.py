@@ -268,7 +268,7 @@ def _model_domain(domain: Mapping[str, Any]) -> dict[str, Any]:
             "value": float(features[name]),
             "low": float(low),
             "high": float(high),
-            "outside": bool(judge_domain(features, {"domain": {name: (low, high)}})),
+            "outside": bool(judge_domain(features, {name: (low, high)})),
         }
         for name, (low, high) in ranges.items()
         if name in features

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -121,15 +120,15 @@ def summarise_domain(tables: Iterable[Mapping[str, float]], coverage: float = 0.
     }
 
 
-def judge_domain(features: Mapping[str, float], header: Mapping[str, Any]) -> list[str]:
+def judge_domain(features: Mapping[str, float], ranges: Mapping[str, Sequence[float]]) -> list[str]:
     """Say where a table lies outside what the weights were trained on.
 
     Parameters
     ----------
     features : dict
         From `describe_table`.
-    header : dict
-        The header of the weights; without ``header["domain"]`` no verdict is given.
+    ranges : dict
+        From `summarise_domain`, as weights carry them.
 
     Returns
     -------
@@ -138,10 +137,9 @@ def judge_domain(features: Mapping[str, float], header: Mapping[str, Any]) -> li
 
     Examples
     --------
-    >>> judge_domain({"n_samples": 7.0}, {"domain": {"n_samples": [50.0, 1000.0]}})
+    >>> judge_domain({"n_samples": 7.0}, {"n_samples": [50.0, 1000.0]})
     ['unlike training: number of rows is 7, where training tables lie between 50 and 1000']
     """
-    ranges = header.get("domain") or {}
     return [
         f"unlike training: {FEATURES.get(name, name)} is {features[name]:.3g}, where training tables lie "
         f"between {low:.4g} and {high:.4g}"

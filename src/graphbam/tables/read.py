@@ -292,6 +292,11 @@ def _load_mapping(data: Mapping[Any, Any]) -> pd.DataFrame:
 def _load_array(data: Any) -> pd.DataFrame:
     if data is None or isinstance(data, (int, float, complex, bytes)):
         raise TableError(f"{data!r} is not a table. Pass a path, a DataFrame or a two-dimensional array.")
+    if isinstance(data, tuple) and data and hasattr(data[0], "adjacency"):
+        raise TableError(
+            "this is a pair of a graph and its table, as simulate returns it. Pass the table alone: "
+            "`graph, table = simulate(...)`, then `infer(table)`."
+        )
     if hasattr(data, "toarray"):  # scipy.sparse
         data = data.toarray()
     if hasattr(data, "detach"):  # torch

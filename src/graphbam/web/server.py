@@ -25,8 +25,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graphbam.errors import GraphbamError, Setting
-from graphbam.inference.journey import COLLIDERS, infer
+from graphbam.inference.journey import infer
 from graphbam.inference.networks import open_colliders, open_weights
+from graphbam.inference.settings import COLLIDERS
 from graphbam.output.report import render
 from graphbam.tables.read import gunzip
 

@@ -1,0 +1,183 @@
+"""The settings of `infer`, `infer_many`, `BAM` and the command line, said once.
+
+Light on purpose: the command line takes its options from here, and must know them before torch is loaded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
+
+from graphbam.errors import ConfigError
+from graphbam.tables.config import Large, Missing, PrepareConfig, setting
+
+if TYPE_CHECKING:
+    from graphbam.graphs.knowledge import EdgeLike, Knowledge, PriorOdds, Tiers
+    from graphbam.inference.networks import Colliders, Weights
+    from graphbam.tables.columns import Encode
+
+    WeightsLike: TypeAlias = str | os.PathLike[str] | Weights
+    CollidersLike: TypeAlias = str | os.PathLike[str] | Colliders | None
+    KnowledgeLike: TypeAlias = Knowledge | Mapping[str, Any] | str | os.PathLike[str] | None
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+COLLIDERS = "colliders"
+"""Collider weights that are used unless others are named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferConfig:
+    """Everything that can be set about an answer, checked on construction.
+
+    Examples
+    --------
+    >>> InferConfig(drop="id", stability=100).drop
+    ('id',)
+    >>> InferConfig(stability=-1)
+    Traceback (most recent call last):
+    graphbam.errors.ConfigError: stability=-1 is not a number of resamples; pass 0, or about 100.
+    """
+
+    weights: WeightsLike = setting("edges", "Name of shipped weights, or a file.")
+    colliders: CollidersLike = setting(COLLIDERS, "The same for the network that finds directions.")
+    device: str = setting("auto", "auto, cpu, cuda …; auto takes a GPU if there is one.")
+    encode: Encode = setting(False, "Turn text and dates into numbers.")
+    drop: str | Iterable[str] = setting((), "Leave a column out.")
+    knowledge: Knowledge | None = setting(None, "Prior knowledge.")
+    stability: int = setting(0, "Also infer from so many resamples of 63 % of the rows.")
+    prepare: PrepareConfig = dataclasses.field(default_factory=PrepareConfig)
+
+    def __post_init__(self) -> None:
+        names = [self.drop] if isinstance(self.drop, str) else self.drop
+        object.__setattr__(self, "drop", tuple(str(name) for name in names))
+        if isinstance(self.stability, bool) or self.stability != int(self.stability) or self.stability < 0:
+            raise ConfigError(f"stability={self.stability!r} is not a number of resamples; pass 0, or about 100.")
+
+
+class FlatSettings(TypedDict, total=False):
+    """Keywords of `BAM`, beside `weights`: the fields of `InferConfig` and of `PrepareConfig`, for type checkers."""
+
+    colliders: CollidersLike
+    device: str
+    encode: Encode
+    drop: str | Iterable[str]
+    knowledge: KnowledgeLike
+    stability: int
+    missing: Missing
+    max_rows: int
+    large: Large
+    independent_rows: bool
+    seed: int
+
+
+class Settings(FlatSettings, total=False):
+    """Keywords of `infer`, beside `weights`: preparing also as a whole, and knowledge also in parts."""
+
+    prepare: PrepareConfig | None
+    forbidden: Iterable[EdgeLike]
+    required: Iterable[EdgeLike]
+    tiers: Tiers | None
+    prior_odds: PriorOdds | None
+
+
+PARTS: dict[str, Any] = {"forbidden": (), "required": (), "tiers": None, "prior_odds": None}
+"""Prior knowledge in parts, with what stands for none of it."""
+
+
+def flat_fields() -> list[dataclasses.Field[Any]]:
+    """Every setting on its own: the fields of `InferConfig`, then those of `PrepareConfig`.
+
+    Examples
+    --------
+    >>> [field.name for field in flat_fields()][:3]
+    ['weights', 'colliders', 'device']
+    """
+    direct = [field for field in dataclasses.fields(InferConfig) if field.name != "prepare"]
+    return [*direct, *dataclasses.fields(PrepareConfig)]
+
+
+FLAT: dict[str, Any] = {field.name: field.default for field in flat_fields()}
+"""Every setting on its own, with its default."""
+
+
+def read_settings(settings: Mapping[str, Any]) -> InferConfig:
+    """Settings by name → one checked config; those of `PrepareConfig` may come in it or on their own.
+
+    Examples
+    --------
+    >>> read_settings({"max_rows": 100, "prepare": PrepareConfig(seed=3)}).prepare.seed
+    3
+    >>> read_settings({"sead": 3})
+    Traceback (most recent call last):
+    graphbam.errors.ConfigError: there is no setting 'sead'; did you mean 'seed'?
+    """
+    for name in settings:
+        check_name(name, [*FLAT, *PARTS, "prepare"])
+    parts = {name: settings.get(name, nothing) for name, nothing in PARTS.items()}
+    known = {field.name for field in dataclasses.fields(PrepareConfig)}
+    apart = {name: value for name, value in settings.items() if name in known}
+    prepare = dataclasses.replace(settings.get("prepare") or PrepareConfig(), **apart)
+    direct = {name: settings[name] for name in FLAT if name in settings and name not in known}
+    knowledge = gather_knowledge(settings.get("knowledge"), **parts)
+    return InferConfig(**(direct | {"knowledge": knowledge, "prepare": prepare}))
+
+
+def check_name(name: str, names: Iterable[str]) -> None:
+    """Refuse a setting that there is not, with the nearest one that there is."""
+    names = list(names)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}."
+        raise ConfigError(f"there is no setting {name!r}; {hint}")
+
+
+def gather_knowledge(
+    knowledge: KnowledgeLike,
+    forbidden: Iterable[EdgeLike] = (),
+    required: Iterable[EdgeLike] = (),
+    tiers: Tiers | None = None,
+    prior_odds: PriorOdds | None = None,
+) -> Knowledge:
+    """Bring prior knowledge into one object, whichever way it was given.
+
+    Examples
+    --------
+    >>> gather_knowledge({"required": ["a -> b"]}).to_dict()
+    {'required': [['a', '->', 'b']]}
+    """
+    from graphbam.graphs.knowledge import Knowledge
+
+    parts = Knowledge(forbidden, required, tiers, prior_odds)
+    if knowledge is None:
+        return parts
+    if parts:
+        raise ConfigError("knowledge was given whole and in parts; put forbidden, required … into knowledge.")
+    if isinstance(knowledge, Knowledge):
+        return knowledge
+    if isinstance(knowledge, Mapping):
+        return Knowledge.from_dict(knowledge)
+    return Knowledge.from_json(knowledge)
+
+
+def show_settings(settings: Mapping[str, Any]) -> Callable[[Function], Function]:
+    """Let `help` and `inspect.signature` spell out the settings that a function takes as ``**settings``."""
+
+    def show(function: Function) -> Function:
+        plain = inspect.signature(function)
+        own = [p for p in plain.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            for name, default in settings.items()
+            if name not in plain.parameters
+        ]
+        ordered = sorted([*own, *more], key=lambda p: (p.kind, p.name == "progress"))  # `progress` is said last
+        setattr(function, "__signature__", plain.replace(parameters=ordered))  # noqa: B010 (functions have none)
+        return function
+
+    return show
