@@ -1,0 +1,140 @@
+"""The numbers that README.md, docs/benchmark.md and docs/edges-paper.md take from the rows in runs/results.
+
+    python runs/benchmark_tables.py
+
+Rows come from `graphbam benchmark`; the report on them, with every cell and figure, from `graphbam benchmark-report`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+
+from graphbam.benchmarks.report.charts import find_title
+from graphbam.benchmarks.report.rows import EMPTY, GROUPS, METRICS, is_ours, read_rows
+from graphbam.benchmarks.report.sheets import number
+from graphbam.benchmarks.report.summary import rank_methods, spread_over_cells, summarise
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder with paper, tables and linear")
+    options = parser.parse_args()
+    rows = read_rows([options.results / "paper", options.results / "tables"])
+    linear = read_rows([options.results / "linear"])
+    print(f"{len(rows) + len(linear):,} rows\n")
+    show("Third-party tables", third_party_table(rows))
+    show("Groups of cells", group_table(rows))
+    show("First places", first_places(rows))
+    show("More linear tables", linear_table(linear))
+    show("Methods on the tables that they finished, nonlinear cells", finished_table(rows))
+    show("Three networks, by mechanisms and variables", network_table(rows))
+
+
+def show(title: str, table: pd.DataFrame) -> None:
+    """Print a table as Markdown."""
+    lines = [table.columns, ["---"] * table.shape[1], *table.itertuples(index=False)]
+    print(f"## {title}\n\n" + "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n")
+
+
+def third_party_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """README: means over the families of third-party tables, best skeleton AP first; the empty graph is left out."""
+    own = rows[rows["group"] == "third-party"]
+    table = summarise(own)[0].drop(EMPTY, errors="ignore").sort_values("skeleton_ap_mean", ascending=False)
+    columns = {"skeleton_ap": "skeleton AP", "moral_ap": "moral AP", "skeleton_f1": "F1", "shd_ratio": "SHD over empty"}
+    found = pd.DataFrame({"method": [find_title(method) for method in table.index]})
+    for name, title in columns.items():
+        found[title] = [digits(value) for value in table[f"{name}_mean"]]
+    found["answered"] = [f"{ok:.0f} of {n:.0f}" for ok, n in zip(table["n_ok"], table["n_tables"], strict=True)]
+    return found
+
+
+def group_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Means of ours over the cells of each group, and of the best other method that was run on all of their tables."""
+    found = []
+    for group, title in GROUPS.items():
+        own = rows[rows["group"] == group]
+        line = {"cells": title, "number": own["cell"].nunique()}
+        for name in ("skeleton_ap", "shd_ratio"):
+            means = spread_over_cells(own, name)["mean"]
+            best, value = best_other(own, means, METRICS[name].is_better_high)
+            line |= {f"graphbam {name}": digits(means["graphbam"]), "best other " + name: f"{digits(value)} {best}"}
+        found.append(line)
+    return pd.DataFrame(found)
+
+
+def best_other(rows: pd.DataFrame, means: pd.Series, is_better_high: bool) -> tuple[str, float]:
+    """The best of the methods that were run on every table, ours and the empty graph apart."""
+    n_tables = rows.groupby("method").size()
+    others = [name for name in n_tables.index[n_tables == n_tables.max()] if not is_ours(name) and name != EMPTY]
+    means = means[others].dropna()
+    best = means.idxmax() if is_better_high else means.idxmin()
+    return find_title(str(best)), float(means[best])
+
+
+def first_places(rows: pd.DataFrame) -> pd.DataFrame:
+    """Cells in which graphbam is first, among the methods with rows for three quarters of the tables at least."""
+    found = []
+    for group, title in GROUPS.items():
+        line: dict[str, object] = {"cells": title}
+        for name in ("skeleton_ap", "skeleton_f1", "shd"):
+            ranking = rank_methods(rows[rows["group"] == group], name)
+            line[name] = f"{ranking.table['wins']['graphbam']:.0f} of {ranking.n_cells}"
+        found.append(line)
+    return pd.DataFrame(found)
+
+
+def linear_table(rows: pd.DataFrame, rival: str = "boss") -> pd.DataFrame:
+    """graphbam and a rival on many linear tables of each size; the difference with its standard error."""
+    found = []
+    for (d, m), own in rows.groupby(["n_variables", "n_samples"]):
+        names = ("skeleton_f1", "skeleton_ap", "shd")
+        scores = {name: own.pivot(index="table", columns="method", values=name) for name in names}
+        gap = (scores["skeleton_f1"]["graphbam"] - scores["skeleton_f1"][rival]).dropna()
+        line = {"d, M": f"{d:.0f}, {m:.0f}", "tables": len(gap)}
+        for name, table in scores.items():
+            ours, theirs = (digits(table[method].mean(), METRICS[name].digits) for method in ("graphbam", rival))
+            line |= {name: ours, f"{name}, {rival}": theirs}
+        line["difference in F1"] = f"{gap.mean():+.3f} ± {gap.sem():.3f}"
+        gap = (scores["shd"][rival] - scores["shd"]["graphbam"]).dropna()
+        line["difference in SHD"] = f"{gap.mean():+.1f} ± {gap.sem():.1f}"
+        found.append(line)
+    return pd.DataFrame(found)
+
+
+def finished_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean skeleton AP of each method over the tables that it finished, beside graphbam's on the same ones."""
+    own = rows[rows["group"] == "nonlinear"]
+    wide = own.pivot(index="table", columns="method", values="skeleton_ap")
+    found = []
+    for method in sorted(set(wide) - {"graphbam"}):
+        both = wide[["graphbam", method]].dropna()
+        if len(both):
+            means = both.mean()
+            found.append((find_title(str(method)), len(both), digits(means[method]), digits(means["graphbam"])))
+    return pd.DataFrame(found, columns=["method", "tables", "skeleton AP", "graphbam"])
+
+
+def network_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """The paper's network, AVICI's on the same tables, ours, and two others, by mechanism and number of variables."""
+    methods = ["graphbam-paper", "avici-retrained", "graphbam", "cam", "boss"]
+    rows = rows[(rows["source"] == "simulated") & rows["method"].isin(methods)]
+    kind = rows["mechanism"].where(rows["mechanism"] == "chebyshev", "others")
+    found = []
+    for (mechanisms, d), own in rows.groupby([kind, "n_variables"]):
+        means = own.groupby("method")["skeleton_ap"].mean()
+        found.append((mechanisms, f"{d:.0f}", own["table"].nunique(), *(digits(means[name]) for name in methods)))
+    return pd.DataFrame(found, columns=["mechanisms", "variables", "tables", *map(find_title, methods)])
+
+
+def digits(value: float, n_digits: int = 3) -> str:
+    text = number(value, n_digits).text
+    return "" if text == "–" else text
+
+
+if __name__ == "__main__":
+    main()
