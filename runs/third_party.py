@@ -1,0 +1,72 @@
+"""How far probabilities can be trusted on tables made by others, and what their rows are like: the model card of edges.
+
+    python runs/third_party.py FOLDER
+
+FOLDER holds labelled tables and a manifest, as for `graphbam benchmark`. Calibration error and false links are those of
+the tables the benchmark uses, at most 600 rows of each; warnings about rows are those of whole tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import graphbam as gb
+from graphbam.benchmarks.cases import Case, draw_problem, resolve_cases
+from graphbam.graphs.graph import SKELETON, skeleton
+from graphbam.graphs.metrics import expected_calibration_error, pair_values
+from graphbam.tables.labelled import read_labelled
+
+TARGETS = (0.01, 0.05, 0.1)
+"""Shares of false links that are asked for."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", help="labelled tables with a manifest.csv")
+    parser.add_argument("--weights", default="edges")
+    options = parser.parse_args()
+    rows = pd.DataFrame([judge(case, options.weights) for case in resolve_cases([options.folder])])
+    families = rows.drop(columns="case").groupby("family").mean()
+    print(f"{len(rows)} tables, {len(families)} families")
+    print(
+        f"calibration error, skeleton: {rows['error'].mean():.3f} over tables, {families['error'].mean():.3f} over families"
+    )
+    for target in TARGETS:
+        share = rows[f"false at {target:g}"]
+        print(f"false links at a target of {target:.0%}: mean {share.mean():.1%}, median {share.median():.1%}")
+    print(
+        f"warned of their rows: {rows['warned'].sum()}; count for less: {rows['fewer'].sum()}; sorted: {rows['sorted'].sum()}"
+    )
+
+
+def judge(case: Case, weights: str) -> dict[str, object]:
+    """Calibration error and false links of one table, and what is said of its rows."""
+    problem = draw_problem(case, 0)
+    result = gb.infer(problem.x_md, weights=weights, colliders=None)
+    truth_dd = skeleton(problem.adjacency)
+    p = pair_values(result.probabilities[..., SKELETON])
+    row: dict[str, object] = {"case": case.name, "family": case.family}
+    row["error"] = expected_calibration_error(pair_values(truth_dd), p)
+    for target in TARGETS:
+        found = pair_values(result.skeleton(fdr=target).adjacency).astype(bool)
+        row[f"false at {target:g}"] = 1 - pair_values(truth_dd)[found].mean() if found.any() else np.nan
+    return row | describe_rows(case, weights)
+
+
+def describe_rows(case: Case, weights: str) -> dict[str, object]:
+    """Whether the rows of the whole table are unlike training, count for less, or are sorted."""
+    assert case.folder is not None
+    result = gb.infer(read_labelled(Path(case.folder)).x_md, weights=weights, colliders=None)
+    return {
+        "warned": any("consecutive rows" in text for text in result.warnings),
+        "fewer": any("independent ones" in text for text in result.changes),
+        "sorted": any("sorted by columns" in text for text in result.changes),
+    }
+
+
+if __name__ == "__main__":
+    main()
