@@ -9,6 +9,7 @@ mechanism in turn. An arrow of the default CPDAG is right if the true CPDAG has 
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -41,7 +42,7 @@ def main() -> None:
             said.append(result.arrow_probabilities[arrows_dd])
             is_right.append(directed_part(dag_to_cpdag(dag_dd))[arrows_dd])
         found[name] = np.concatenate(said), np.concatenate(is_right)
-    for low, high in zip(BINS, BINS[1:], strict=False):
+    for low, high in itertools.pairwise(BINS):
         print(f"| {low:g} to {high:g} | " + " | ".join(show(*pair, low, high) for pair in found.values()) + " |")
 
 

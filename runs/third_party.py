@@ -32,15 +32,13 @@ def main() -> None:
     rows = pd.DataFrame([judge(case, options.weights) for case in resolve_cases([options.folder])])
     families = rows.drop(columns="case").groupby("family").mean()
     print(f"{len(rows)} tables, {len(families)} families")
-    print(
-        f"calibration error, skeleton: {rows['error'].mean():.3f} over tables, {families['error'].mean():.3f} over families"
-    )
+    means = f"{rows['error'].mean():.3f} over tables, {families['error'].mean():.3f} over families"
+    print(f"calibration error, skeleton: {means}")
     for target in TARGETS:
         share = rows[f"false at {target:g}"]
         print(f"false links at a target of {target:.0%}: mean {share.mean():.1%}, median {share.median():.1%}")
-    print(
-        f"warned of their rows: {rows['warned'].sum()}; count for less: {rows['fewer'].sum()}; sorted: {rows['sorted'].sum()}"
-    )
+    warned, fewer, is_sorted = rows[["warned", "fewer", "sorted"]].sum()
+    print(f"warned of their rows: {warned}; count for less: {fewer}; recognised as sorted: {is_sorted}")
 
 
 def judge(case: Case, weights: str) -> dict[str, object]:

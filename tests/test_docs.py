@@ -1,14 +1,101 @@
-"""What the pages under docs/ tell users to type does what they say."""
+"""What the pages say exists, and what they tell users to type does what they say."""
 
+import ast
+import importlib
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from graphbam.benchmarks.baselines import BASELINES
+from graphbam.simulation import GRAPHS, MECHANISMS, NOISES
 from standins import Contrast
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+MODULES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "runs").glob("*.py")])
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def read_docstrings(path):
+    """Docstrings of a module, its classes and functions, and the lines below fields and constants."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    texts = [node.value.value for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def find_missing(text):
+    """What a text names and nobody has: names within graphbam, scripts, tests."""
+    names = set(re.findall(r"\bgraphbam(?:\.[A-Za-z_]\w*)+", text))
+    paths = set(re.findall(r"\b(?:runs|tests|docs)/[\w./-]+\.(?:py|md)\b", text))
+    lost = [path for path in paths if not (ROOT / path).exists()]
+    return sorted([*lost, *(name for name in names if not is_there(name))])
+
+
+def is_there(name):
+    """Whether a dotted name is a module of the package, or something in one."""
+    module, rest = name, []
+    while True:
+        try:
+            found = importlib.import_module(module)
+            break
+        except ModuleNotFoundError:
+            module, _, last = module.rpartition(".")
+            rest.insert(0, last)
+    for part in rest:
+        if not hasattr(found, part):
+            return part in getattr(found, "__annotations__", {})
+        found = getattr(found, part)
+    return True
+
+
+@each_page
+def test_every_name_and_script_on_a_page_exists(page):
+    assert find_missing(page.read_text(encoding="utf-8")) == []
+
+
+def test_every_name_and_script_in_a_docstring_exists():
+    missing = {str(path.relative_to(ROOT)): find_missing(read_docstrings(path)) for path in MODULES}
+    assert {path: names for path, names in missing.items() if names} == {}
+
+
+def test_the_search_sees_what_is_missing():
+    text = "`graphbam.sem`, `graphbam.simulation.plan.Plan.levels`, runs/nobody.py, runs/validate.py, `graphbam.infer`"
+    assert find_missing(text) == ["graphbam.sem", "runs/nobody.py"]
+
+
+@each_page
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    folder = page.parent  # not resolved: cards are read through docs/, where their links are relative to
+    assert [link for link in links if "://" not in link and not (folder / link).exists()] == []
+
+
+@each_page
+def test_no_number_rests_on_a_script_that_was_not_kept(page):
+    assert not re.search("throw-?away", page.read_text(encoding="utf-8"))
+
+
+def test_the_readme_counts_right():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{len(MECHANISMS)} mechanisms, {len(GRAPHS)} kinds of graph and {len(NOISES)} noise families" in text
+    assert "Thirty methods" in text
+    assert len(BASELINES) == 30
+    weights = sum(path.stat().st_size for path in (ROOT / "src" / "graphbam" / "weights").glob("*.safetensors"))
+    assert f"{weights / 1e6:.1f} MB of weights" in text
+
+
+def test_the_readme_has_the_results_of_the_rows(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "runs")
+    import benchmark_tables
+
+    rows = benchmark_tables.read_rows([ROOT / "runs" / "results" / "tables"])
+    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("*", "")
+    for line in benchmark_tables.third_party_table(rows).itertuples(index=False):
+        assert "| " + " | ".join(line) + " |" in text
 
 
 def read_blocks(name):
