@@ -223,24 +223,31 @@ def _warn_about_knowledge(ready: Prepared, knowledge: Knowledge) -> list[str]:
 
 def _provenance(ready: Prepared, config: InferConfig, networks: Networks) -> dict[str, Any]:
     edges, colliders = networks.edges, networks.colliders
+    names = {"weights": spell_source(edges), "colliders": spell_source(colliders)}
+    settings = {
+        **dataclasses.asdict(config.prepare),
+        "encode": _spell_encode(config.encode),
+        "drop": list(config.drop),
+        "stability": config.stability,
+    }
     return {
         "graphbam": graphbam.__version__,
-        "weights": spell_source(edges),
+        **names,
         "checksum": edges.header.checksum,
-        "colliders": spell_source(colliders),
         "colliders_checksum": None if colliders is None else colliders.header.checksum,
         **describe_device(edges),
         "seed": config.prepare.seed,
         "n_rows": ready.n_rows,
         "n_rows_used": sum(len(rows) for rows in ready.passes),
         "n_resamples": config.stability,
-        "settings": {
-            **dataclasses.asdict(config.prepare),
-            "encode": _spell_encode(config.encode),
-            "drop": list(config.drop),
-            "stability": config.stability,
-        },
+        "settings": settings,
+        "changed": {name: value for name, value in (names | settings).items() if value != _plain(FLAT[name])},
     }
+
+
+def _plain(value: Any) -> Any:
+    """As JSON keeps it."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _spell_encode(encode: Encode) -> bool | dict[str, list[str]]:

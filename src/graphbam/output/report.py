@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import html
-import inspect
 import json
 import os
 import re
@@ -291,7 +290,7 @@ def _list_provenance(result: Result) -> list[tuple[str, str]]:
 
 def _spell_calls(result: Result) -> list[str]:
     """The command and the Python call that give this answer again; empty if the settings are not known."""
-    settings = _changed_settings(result)
+    settings = result.provenance.get("changed")
     if settings is None:
         return []
     knowledge = result.knowledge.to_dict() if result.knowledge else {}
@@ -305,26 +304,13 @@ def _spell_calls(result: Result) -> list[str]:
     return calls
 
 
-def _changed_settings(result: Result) -> dict[str, Any] | None:
-    """Settings of `infer` that differ from its defaults."""
-    settings = result.provenance.get("settings")
-    if settings is None:
-        return None
-    from graphbam.inference.journey import infer
-
-    given = {name: result.provenance.get(name) for name in ("weights", "colliders")} | settings
-    given["drop"] = tuple(given.get("drop", ()))
-    defaults = inspect.signature(infer).parameters
-    return {name: value for name, value in given.items() if name in defaults and value != defaults[name].default}
-
-
 def _spell_command(source: str, settings: Mapping[str, Any], has_knowledge: bool) -> str:
     words = ["graphbam", "infer", source]
     for name, value in settings.items():
         option = "--" + name.replace("_", "-")
         if name == "colliders" and value is None:
             option, value = "--no-cpdag", True
-        for one in value if isinstance(value, tuple) else (value,):
+        for one in value if isinstance(value, list) else (value,):
             words += [option] if one is True else [option, str(one)]
     words += ["--knowledge", "knowledge.json"] if has_knowledge else []
     return shlex.join([*words, "-o", "out"])
