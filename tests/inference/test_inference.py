@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from graphbam.inference.stability import draw_resamples
 from graphbam.nn.cost import estimate_seconds, forward_work, is_exhaustion, measure_speed, threads
 from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
-from graphbam.nn.weights import Header, load_colliders, load_weights, save_weights
+from graphbam.nn.weights import Header, Partner, load_colliders, load_weights, save_weights
 from graphbam.result import Failure, OrientationMissingError, Result
 from graphbam.tables.read import read_table
 from standins import Contrast, PartialCorrelation, Spy, save_toy_colliders
@@ -557,6 +558,19 @@ def test_directions_can_be_switched_off(collider_frame, toy_colliders):
         result.cpdag()
     assert with_them.provenance["colliders"] == str(toy_colliders)
     assert len(with_them.provenance["colliders_checksum"]) == 64
+
+
+def test_evidence_is_not_used_beside_edge_weights_it_was_not_fitted_to(collider_frame, tiny_path, ask_all):
+    edges = load_weights("edges")
+    evidence = {"offset": -1.0, "child": 0.8, "moral": 0.4, "links": 0.2, "candidates": -0.2}
+    partner = Partner(name="edges", checksum=edges.header.checksum)
+    fitted, plain = Contrast(header=Header(evidence=evidence, partner=partner)), Contrast()
+    assert not [w for w in gb.infer(collider_frame, weights=edges, colliders=fitted).warnings if "evidence" in w]
+    other = dataclasses.replace(edges, name="mine", header=dataclasses.replace(edges.header, checksum="0" * 64))
+    result = gb.infer(collider_frame, weights=other, colliders=fitted)
+    assert "collider weights 'contrast' learned beside 'edges', not 'mine'" in result.warnings[-1]
+    assert arrows_of(result) == arrows_of(gb.infer(collider_frame, weights=other, colliders=plain))
+    assert arrows_of(result) != arrows_of(gb.infer(collider_frame, weights=edges, colliders=fitted))
 
 
 @pytest.fixture

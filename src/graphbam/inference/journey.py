@@ -193,7 +193,7 @@ def _finish(
         names=ready.names,
         probabilities=p_dd3,
         changes=(*ready.changes, *(() if claims is None else tell_of_rows(x_bme.shape[1]))),
-        warnings=(*ready.warnings, *unlike, *_warn_about_knowledge(ready, known)),
+        warnings=(*ready.warnings, *unlike, *_warn_about_knowledge(ready, known), *networks.warnings),
         domain={"features": ready.features, "verdict": verdict, "unlike": unlike, "ranges": ranges},
         stability=share_dd,
         knowledge=known or None,

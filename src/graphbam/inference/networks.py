@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from graphbam.errors import ConfigError
 from graphbam.inference.settings import InferConfig
 from graphbam.nn.cost import count_work, explained_memory, threads, threads_for
 from graphbam.nn.device import choose_device
-from graphbam.nn.weights import Header, load_colliders, load_weights
+from graphbam.nn.weights import Header, fits_partner, load_colliders, load_weights
 from graphbam.tables.read import Matrix
 
 CELLS_AT_ONCE = 4_000_000
@@ -58,6 +59,8 @@ class Networks(NamedTuple):
 
     edges: Weights
     colliders: Colliders | None
+    warnings: tuple[str, ...] = ()
+    """What to keep in mind about using the two together."""
 
 
 def open_weights(weights: str | os.PathLike[str] | Weights, device: str = "auto") -> Weights:
@@ -81,8 +84,21 @@ def open_colliders(colliders: str | os.PathLike[str] | Colliders | None, device:
 
 
 def open_networks(config: InferConfig) -> Networks:
-    """Load both networks that the settings name."""
-    return Networks(open_weights(config.weights, config.device), open_colliders(config.colliders, config.device))
+    """Load both networks that the settings name; what was fitted to other edge weights is not used with these."""
+    edges = open_weights(config.weights, config.device)
+    colliders = open_colliders(config.colliders, config.device)
+    if colliders is None or fits_partner(colliders.header, edges.header):
+        return Networks(edges, colliders)
+    plain = dataclasses.replace(cast(Any, colliders), header=dataclasses.replace(colliders.header, evidence=None))
+    return Networks(edges, plain, (_tell_of_partner(edges, colliders),))
+
+
+def _tell_of_partner(edges: Weights, colliders: Colliders) -> str:
+    partner = colliders.header.partner
+    return (
+        f"collider weights {spell_source(colliders)!r} learned beside {partner.name if partner else 'others'!r}, not "
+        f"{spell_source(edges)!r}, how to weigh evidence: they are used without it, so arrows may be too sure or unsure"
+    )
 
 
 def spell_source(loaded: Weights | Colliders | None) -> str | None:
