@@ -245,8 +245,32 @@ def test_the_summary_points_the_right_way():
     for i, j in [(0, 3), (1, 3)]:
         p[i, j] = p[j, i] = [0.05, 0.95, 0.0]
     text = Result(tuple("abcd"), p, colliders=[(0, 3, 1, 0.8)]).summary()
-    assert "2 direct links, 2 with a direction, and 0 moral with the smallest expected distance" in text
+    assert "2 direct links with the fewest errors to be expected, 2 with a direction\n" in text
     assert "0.95  a → d  (this way 0.80)" in text
+
+
+@pytest.mark.parametrize("cut", [{}, {"threshold": 0.2}, {"threshold": 0.9}, {"fdr": 0.3}])
+def test_pairs_through_a_common_child_are_those_whose_moral_probability_says_so(result, directed, cut):
+    for one in (result, directed):
+        linked = {frozenset(pair) for pair in one.graph(**cut).skeleton().undirected_edges()}
+        said = {frozenset((row.a, row.b)) for row in one.table().itertuples() if row.moral >= 0.5}
+        assert {frozenset(pair) for pair in one.moral_pairs(**cut).undirected_edges()} == said - linked
+
+
+def test_pairs_that_are_nothing_are_not_said_to_have_a_common_child():
+    p = np.tile([0.4, 0.3, 0.3], (4, 4, 1))  # neither a link nor a common child, though one of them is likely
+    noise = Result(tuple("abcd"), p)
+    assert noise.moral_pairs().undirected_edges() == []
+    assert "common child" not in noise.summary()
+
+
+def test_the_repr_tells_what_to_keep_in_mind(result):
+    told = dataclasses.replace(
+        result, warnings=("203 rows count as 10", "few\nrows"), provenance={"n_rows": 240, "n_rows_used": 203}
+    )
+    first, *rest = repr(told).splitlines()
+    assert first.startswith("Result(6 variables, 203 of 240 rows; strongest: ")
+    assert rest == ["  ! 203 rows count as 10", "  ! few rows"]
 
 
 def test_summary_tells_what_was_done(result):

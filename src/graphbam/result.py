@@ -211,6 +211,16 @@ class Result:
         p_dd = self.probabilities[..., SKELETON] + self.probabilities[..., MORAL]
         return Graph(self.names, Cut.read(cut, threshold=threshold, fdr=fdr).links(p_dd).astype(np.int8))
 
+    def moral_pairs(
+        self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
+    ) -> Graph:
+        """Pairs linked through a common child only: not in `graph`, and moral with probability 0.5 or more.
+
+        Parameters are those of `graph`. See `table` for the likeliest child of each.
+        """
+        linked_dd = self.graph(cut, threshold=threshold, fdr=fdr).skeleton().adjacency
+        return Graph(self.names, (self.probabilities[..., MORAL] >= EVEN) & ~linked_dd.astype(bool))
+
     def graph(
         self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
     ) -> Graph:
@@ -349,8 +359,8 @@ class Result:
         fdr: float | None = None,
     ) -> str:
         """Say in a few lines what was found, what was done to the data and what to keep in mind."""
-        rows = self.provenance.get("n_rows_used")
-        lines = [f"{self.source or 'table'}: {self.n_variables} variables" + (f", {rows} rows" if rows else "")]
+        rows = self.spell_rows()
+        lines = [f"{self.source or 'table'}: {self.n_variables} variables" + (f", {rows}" if rows else "")]
         lines += self._say_links(Cut.read(cut, threshold=threshold, fdr=fdr), n_edges)
         for title, sentences in (("Done to the data", self.changes), ("Keep in mind", self.warnings)):
             lines += [f"{title}:", *(f"  • {sentence}" for sentence in sentences)] if sentences else []
@@ -360,14 +370,12 @@ class Result:
         from graphbam.output.files import list_links
 
         links, table = list_links(self, cut), self.table()
-        direct = {frozenset((link.a, link.b)) for link in links}
-        is_apart = np.array([frozenset(pair) not in direct for pair in zip(table["a"], table["b"], strict=True)])
-        moral = table[
-            is_apart & (table["skeleton"] + table["moral"] >= (EVEN if cut.threshold is None else cut.threshold))
-        ]
+        apart = set(self.moral_pairs(cut).undirected_edges())
+        moral = table[[pair in apart for pair in zip(table["a"], table["b"], strict=True)]]
         n_arrows = sum(link.is_directed for link in links)
-        directed = f", {n_arrows} with a direction," if self.colliders is not None else ""
-        lines = [f"{_count(len(links), 'direct link')}{directed} and {len(moral)} moral {self.spell_cut(cut)}"]
+        directed = f", {n_arrows} with a direction" if self.colliders is not None else ""
+        married = f"; {_count(len(moral), 'pair')} linked through a common child only" if len(moral) else ""
+        lines = [f"{_count(len(links), 'direct link')} {self.spell_cut(cut)}{directed}{married}"]
         lines += [_link_line(link) for link in links[:n_edges]]
         if len(links) > n_edges:
             lines.append(f"  … and {len(links) - n_edges} more")
@@ -378,14 +386,23 @@ class Result:
         if cut.fdr is not None:
             return f"with at most {100 * cut.fdr:g} % expected false"
         if cut.threshold is None and self.colliders is not None:
-            return "with the smallest expected distance"
+            return "with the fewest errors to be expected"
         return f"at p ≥ {EVEN if cut.threshold is None else cut.threshold:g}"
+
+    def spell_rows(self) -> str:
+        """Say how many rows were used: ``"200 rows"``, ``"5000 of 80000 rows"``, or nothing if that is not known."""
+        read, used = self.provenance.get("n_rows"), self.provenance.get("n_rows_used")
+        if not used:
+            return ""
+        return f"{used} rows" if read in (None, used) else f"{used} of {read} rows"
 
     def __repr__(self) -> str:
         p_dd = np.triu(self.probabilities[..., SKELETON], 1)
         i, j = np.unravel_index(int(p_dd.argmax()), p_dd.shape)
         strongest = f"; strongest: {self.names[i]} — {self.names[j]} {p_dd[i, j]:.2f}" if p_dd.size > 1 else ""
-        return f"Result({self.n_variables} variables{strongest})"
+        rows = f", {self.spell_rows()}" if self.spell_rows() else ""
+        mind = "".join(f"\n  ! {' '.join(sentence.split())}" for sentence in self.warnings)
+        return f"Result({self.n_variables} variables{rows}{strongest}){mind}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain lists, numbers and text, ready for JSON; the inverse is `from_dict`."""
@@ -552,7 +569,8 @@ def _read_fields(values: Any, fields: set[str]) -> dict[str, Any]:
 
 def _link_line(link: Link) -> str:
     stable = f"  stable in {link.numbers['stability']:.0%}" if "stability" in link.numbers else ""
-    sure = f"  (this way {link.numbers['forward']:.2f})" if link.is_directed else ""
+    forced = ", forced" if link.is_forced else ""
+    sure = f"  (this way {link.numbers['forward']:.2f}{forced})" if link.is_directed else ""
     return f"  {link.numbers['skeleton']:.2f}  {link.a} {'→' if link.is_directed else '—'} {link.b}{sure}{stable}"
 
 

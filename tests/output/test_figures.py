@@ -5,7 +5,7 @@ import graphbam as gb
 from graphbam.errors import GraphbamError
 from graphbam.graphs.graph import Graph
 from graphbam.output import figures
-from graphbam.result import Result
+from graphbam.result import OrientedGraph, Result
 from standins import tell_truth
 
 
@@ -176,10 +176,24 @@ def test_the_picture_shows_the_cpdag(tmp_path, n_variables):
     assert heads_in(gb.plot(result, fdr=0.001)) == []
 
 
+UNSURE = OrientedGraph(
+    ["a", "b", "c"], [[0, 1, 1], [0, 0, 0], [0, 0, 0]], np.full((3, 3), 0.9), [[0, 0.3, 0.4], [0.35, 0, 0], [0.2, 0, 0]]
+)
+"""a → b at 0.30, where b → a and an open link have 0.35 each; a → c at 0.40, where they have 0.20 and 0.40."""
+
+
+def test_forced_arrows_have_hollow_heads_and_a_legend():
+    figure = gb.plot(UNSURE)
+    assert sorted(head.get_facecolor()[:3] == (1.0, 1.0, 1.0) for head in heads_in(figure)) == [False, True]
+    assert any("hollow head: by itself another direction is likelier" in text.get_text() for text in figure.texts)
+    sure = gb.plot(Graph(UNSURE.names, UNSURE.adjacency))
+    assert not any("hollow" in text.get_text() for text in sure.texts)
+
+
 def test_a_cpdag_without_arrows_says_so():
     p = np.tile([0.0, 1.0, 0.0], (2, 2, 1))
     texts = {text.get_text() for text in gb.plot(Result(("a", "b"), p, colliders=[])).texts}
-    assert "2 variables · 1 link, none directed · with the smallest expected distance" in texts
+    assert "2 variables · 1 link, none directed · with the fewest errors to be expected" in texts
     assert any("no head: direction left open" in text for text in texts)
 
 

@@ -19,6 +19,7 @@ from graphbam.graphs.cut import Cut
 from graphbam.graphs.graph import Graph
 from graphbam.output.files import (
     OUTPUTS,
+    list_links,
     save_outputs,
     to_adjacency_csv,
     to_causallearn,
@@ -29,7 +30,7 @@ from graphbam.output.files import (
     to_json,
     to_pgmpy,
 )
-from graphbam.result import Result
+from graphbam.result import OrientedGraph, Result
 
 ODD = ['say "x"', "line\nbreak", "comma, semi; tab\t", "Größe 表 🙂", "<b>&amp;", "back\\slash\\"]
 MIXED = np.zeros((6, 6), dtype=int)
@@ -55,6 +56,17 @@ def directed(request):
     p = rng.dirichlet([1, 2, 0.5], size=(6, 6))
     claims = [(*rng.choice(6, 3, replace=False), rng.uniform(0.4, 1)) for _ in range(12)]
     return Result(tuple(ODD), p, stability=np.full((6, 6), 0.5), colliders=claims)
+
+
+UNSURE = OrientedGraph(
+    ["a", "b", "c"], [[0, 1, 1], [0, 0, 0], [0, 0, 0]], np.full((3, 3), 0.9), [[0, 0.3, 0.4], [0.35, 0, 0], [0.2, 0, 0]]
+)
+"""a → b at 0.30, where b → a and an open link have 0.35 each; a → c at 0.40, where they have 0.20 and 0.40."""
+
+
+def test_an_arrow_less_likely_than_another_direction_is_forced():
+    assert {link.b: link.is_forced for link in list_links(UNSURE)} == {"b": True, "c": False}
+    assert not any(link.is_forced for link in list_links(Graph(UNSURE.names, UNSURE.adjacency)))
 
 
 def edges_of(graph):

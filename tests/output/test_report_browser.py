@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import json
 import re
@@ -13,7 +14,9 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
+from graphbam.output.files import list_links
 from graphbam.output.report import render
+from graphbam.result import Result
 from standins import PartialCorrelation, tell_truth
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
@@ -238,6 +241,9 @@ def test_directions_are_shown_beside_the_links(tmp_path, n_variables):
           rows: all("#arrow-rows tr").length, how: one("#how").textContent, dial: one("#dial").hidden,
           table: one("#arrows").hidden, key: one("#key").hidden });
         told.first = look();
+        told.hollow = all(".head.hollow").length;
+        one("#moral").click(); told.moral = all(".edge.moral").length; told.moralSaid = one("#n-moral").textContent;
+        one("#moral").click();
         told.paths = all(".edge path").map((path) => path.getAttribute("d")).join("");
         all("#choices button").at(-1).click(); told.last = look();
         one("#view-links").click(); told.links = look();
@@ -254,6 +260,8 @@ def test_directions_are_shown_beside_the_links(tmp_path, n_variables):
     """)  # fmt: skip
     assert told["troubles"] == []
     assert "NaN" not in told["paths"]
+    assert told["moral"] == int(told["moralSaid"]) == len(result.moral_pairs().undirected_edges()) > 0
+    assert told["hollow"] == sum(link.is_forced for link in list_links(result))
     assert told["first"]["how"].startswith("The graph with the fewest wrong edges")
     assert told["last"]["how"].startswith("The most links of which at most 20 %")
     for look, graph in zip(("first", "last"), graphs, strict=True):
@@ -280,6 +288,33 @@ def test_directions_are_shown_beside_the_links(tmp_path, n_variables):
     assert told["tip"] == f"{best.a} → {best.b}   link {best.skeleton:.2f}, this way {best.forward:.2f}"
     assert told["opacity"] == pytest.approx(0.25 + 0.75 * best.forward, abs=0.01)
     assert told["picked"]
+
+
+def test_what_to_keep_in_mind_stands_above_all_else(tmp_path):
+    result = dataclasses.replace(
+        make_result(3), warnings=("203 rows count as 10",), provenance={"n_rows": 5000, "n_rows_used": 203}
+    )
+    look = """
+        told.hidden = one("#mind").hidden; told.said = all("#warnings li").map((item) => item.textContent);
+        told.above = one("#mind").getBoundingClientRect().bottom <= one("#stage").getBoundingClientRect().top;
+        told.facts = one("#facts").textContent;
+    """
+    told = browse(tmp_path, render(result), look)
+    assert told["troubles"] == []
+    assert (told["hidden"], told["above"], told["said"]) == (False, True, ["203 rows count as 10"])
+    assert "203 of 5,000 rows" in told["facts"]
+    assert browse(tmp_path, render(make_result(3)), look)["hidden"]
+
+
+def test_an_arrow_against_the_odds_is_hollow(tmp_path):
+    p = np.tile([0.02, 0.96, 0.02], (3, 3, 1))
+    p[0, 1] = p[1, 0] = [0.9, 0.05, 0.05]
+    result = Result(("a", "b", "c"), p, colliders=[(0, 2, 1, 0.9)])
+    sure = browse(tmp_path, render(result), "told.heads = all('.head').length; told.hollow = all('.hollow').length;")
+    assert (sure["troubles"], sure["heads"], sure["hollow"]) == ([], 2, 0)
+    page = render(result).replace('"forward":', '"was":').replace('"was":[', '"forward":[0.31,0.31,0.31],"was":[')
+    unsure = browse(tmp_path, page, "told.heads = all('.head').length; told.hollow = all('.hollow').length;")
+    assert (unsure["troubles"], unsure["heads"], unsure["hollow"]) == ([], 2, 2)
 
 
 def test_without_directions_there_is_one_view(tmp_path):

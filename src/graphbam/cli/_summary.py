@@ -42,7 +42,7 @@ def to_dict(report: dict[str, Any], cut: Cut) -> dict[str, Any]:
         "expected_false": round(_expect_false(links), 4),
         "expected_distance": _expect_distance(result, cut),
         "links": [{"a": link.a, "edge": link.mark, "b": link.b, **link.numbers} for link in links],
-        "n_moral": len(_list_moral(result, cut)),
+        "n_moral": len(result.moral_pairs(cut).undirected_edges()),
         "changes": list(result.changes),
         "warnings": list(result.warnings),
         "domain": result.domain.get("verdict"),
@@ -65,9 +65,9 @@ def show(report: dict[str, Any], cut: Cut, *, is_brief: bool = False) -> None:
     else:
         _show_links(console, result, links)
     _show_list(console, "Done to the data", result.changes)
-    _show_list(console, "Keep in mind", result.warnings, style="yellow")
     if not is_brief:
         _show_files(console, report)
+    _show_list(console, "Keep in mind", result.warnings, style="yellow")  # last, where it is seen
 
 
 def show_total(n_tables: int, n_failed: int) -> None:
@@ -77,8 +77,8 @@ def show_total(n_tables: int, n_failed: int) -> None:
 
 
 def _facts(result: Result) -> str:
-    rows = result.provenance.get("n_rows_used")
-    return f"{result.n_variables} variables" + (f" · {rows} rows" if rows else "")
+    rows = result.spell_rows()
+    return f"{result.n_variables} variables" + (f" · {rows}" if rows else "")
 
 
 def _headline(result: Result, links: list[Link], cut: Cut) -> str:
@@ -86,17 +86,22 @@ def _headline(result: Result, links: list[Link], cut: Cut) -> str:
     parts = [f"{len(links)} link{'' if len(links) == 1 else 's'} {result.spell_cut(cut)}"]
     if links:
         parts.append(f"{'fewer than 0.1' if wrong < 0.1 else f'{wrong:.1f}'} expected false")
-    moral = len(_list_moral(result, cut))
-    return ", ".join(parts) + f"; {moral} pair{'' if moral == 1 else 's'} linked through a common child only"
+    moral = len(result.moral_pairs(cut).undirected_edges())
+    married = f"; {moral} pair{'' if moral == 1 else 's'} linked through a common child only" if moral else ""
+    return ", ".join(parts) + married
 
 
 def _say_directions(result: Result, links: list[Link]) -> str:
-    arrows = _count_arrows(result, links)
+    arrows, forced = _count_arrows(result, links), sum(link.is_forced for link in links)
     if arrows == 0:
-        return "none has a direction, all could point either way"
-    if arrows == len(links):
-        return "all have a direction"
-    return f"{arrows} {'has' if arrows == 1 else 'have'} a direction, the others could point either way"
+        return "none has a direction, all are left open"
+    said = (
+        "all have a direction" if arrows == len(links) else f"{arrows} {'has' if arrows == 1 else 'have'} a direction"
+    )
+    if forced:
+        whom = "all of which" if forced == arrows else f"{forced} of which"
+        said += f", {whom} only the graph as a whole needs: by itself another is likelier"
+    return said if arrows == len(links) else f"{said}; the others are left open"
 
 
 def _show_links(console: Console, result: Result, links: list[Link]) -> None:
@@ -107,7 +112,8 @@ def _show_links(console: Console, result: Result, links: list[Link]) -> None:
         arrow = "→" if link.is_directed else "—"
         cells = [Text(f"  {p:.2f}"), bar, Text(f"{_line(link.a)} {arrow} {_line(link.b)}")]
         if result.colliders is not None:
-            cells.append(Text(f"this way {link.numbers['forward']:.2f}" if link.is_directed else "", style="dim"))
+            way = f"this way {link.numbers['forward']:.2f}{' (forced)' if link.is_forced else ''}"
+            cells.append(Text(way if link.is_directed else "", style="dim"))
         if result.stability is not None:
             cells.append(Text(f"in {link.numbers['stability']:.0%} of resamples", style="dim"))
         grid.add_row(*cells)
@@ -130,11 +136,6 @@ def _show_files(console: Console, report: dict[str, Any]) -> None:
     for name in WHAT:
         if name in files:
             console.print(Text.assemble("  ", str(files[name]).ljust(width), (f"  {WHAT[name]}", "dim")))
-
-
-def _list_moral(result: Result, cut: Cut) -> set[frozenset[str]]:
-    pairs = {frozenset(pair) for pair in result.moral_graph(cut).undirected_edges()}
-    return pairs - {frozenset(pair) for pair in result.graph(cut).skeleton().undirected_edges()}
 
 
 def _count_arrows(result: Result, links: list[Link]) -> int | None:

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from graphbam.errors import ConfigError, GraphbamError, GraphError
 from graphbam.graphs.cut import Cut
-from graphbam.graphs.graph import SKELETON, Graph, directed_part, skeleton, undirected_part
+from graphbam.graphs.graph import MORAL, SKELETON, Graph, directed_part, undirected_part
+from graphbam.output.files import is_forced
 from graphbam.output.layout import lay_out, separate
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ _LEGEND = (
     "width of a line: how likely the link is · arrow head and number: how likely that direction is, given the link · "
     "no head: direction left open"
 )
+_LEGEND_FORCED = "hollow head: by itself another direction is likelier, and only the graph as a whole needs this one"
 
 
 def has_matplotlib() -> bool:
@@ -255,7 +257,7 @@ def _draw_arrow(axes: Axes, route_p2: Array, radius: float) -> None:
     far_p = np.hypot(*(line_p2 - line_p2[-1]).T)
     tip = line_p2[np.flatnonzero(far_p >= radius + 1.5)[-1]]
     base = line_p2[np.flatnonzero(far_p >= radius + 1.5 + length)[-1]]
-    _add_head(axes, tip, base, 0.45 * length, facecolor=LINE, zorder=3)
+    _add_head(axes, tip, base, 0.45 * length, facecolor=LINE, linewidth=0, zorder=3)
     axes.plot(*line_p2[far_p >= radius + 1.5 + length].T, color=LINE, linewidth=1.6 if radius > 8 else 1.0, zorder=2)
 
 
@@ -272,7 +274,7 @@ def _add_head(axes: Axes, tip: Array, base: Array, half_width: float, **style: A
 
     along = (tip - base) / max(float(np.hypot(*(tip - base))), 1e-9)
     across = half_width * np.array([-along[1], along[0]])
-    axes.add_patch(Polygon(np.stack([tip, base + across, base - across]), linewidth=0, **style))
+    axes.add_patch(Polygon(np.stack([tip, base + across, base - across]), **style))
 
 
 def _draw_scatters(figure: Figure, cell: SubplotSpec, dag: Graph, x_md: Array, edges: list[NDArray[np.int64]]) -> None:
@@ -331,6 +333,8 @@ class Stroke(NamedTuple):
     is_moral: bool = False
     sure: float | None = None
     """Probability of the direction, or that it stays open, given the link; where that is known."""
+    is_forced: bool = False
+    """Whether the arrow is drawn although another direction is likelier; see `files.is_forced`."""
 
 
 def plot(
@@ -355,7 +359,7 @@ def plot(
     cut, threshold, fdr
         As in `Result.graph`.
     moral : bool
-        Whether to add pairs that are dependent through a common child, dashed.
+        Whether to add pairs that are linked through a common child only, dashed; see `Result.moral_pairs`.
     title : str, optional
         One line above the picture.
     ax : matplotlib Axes, optional
@@ -379,6 +383,7 @@ def plot(
     boxed = len(labels) <= _BOX_LIMIT
     if ax is None:
         legend = _LEGEND if any(stroke.sure is not None for stroke in strokes) else ""
+        legend += f"\n{_LEGEND_FORCED}" if any(stroke.is_forced for stroke in strokes) else ""
         ax = _new_axes(labels, _headline(source, strokes, chosen) if title is None else title, legend)
     elif title:
         ax.set_title(title, color=INK, loc="left")
@@ -413,9 +418,8 @@ def _list_strokes(source: Result | Graph, cut: Cut, moral: bool) -> list[Stroke]
     graph, p_dd3 = source.graph(cut), source.probabilities
     strokes = _list_edges(graph, p_dd3[..., SKELETON])
     if moral:
-        likely_dd = source.moral_graph(cut).adjacency
-        pairs = np.argwhere(np.triu(likely_dd > skeleton(graph.adjacency))).tolist()
-        strokes += [Stroke(i, j, p_dd3[i, j, 1:].sum(), is_moral=True) for i, j in pairs]
+        pairs = np.argwhere(np.triu(source.moral_pairs(cut).adjacency)).tolist()
+        strokes += [Stroke(i, j, p_dd3[i, j, MORAL], is_moral=True) for i, j in pairs]
     return sorted(strokes, key=lambda stroke: (not stroke.is_moral, stroke.p))
 
 
@@ -432,7 +436,8 @@ def _list_edges(graph: Graph, p_dd: Array | None = None) -> list[Stroke]:
         strokes.append(Stroke(i, j, p_dd[i, j], sure=sure))
     for i, j in np.argwhere(directed_part(graph.adjacency)).tolist():
         sure = None if arrow_dd is None else float(arrow_dd[i, j])
-        strokes.append(Stroke(i, j, p_dd[i, j], is_directed=True, sure=sure))
+        forced = arrow_dd is not None and is_forced(arrow_dd[i, j], arrow_dd[j, i])
+        strokes.append(Stroke(i, j, p_dd[i, j], is_directed=True, sure=sure, is_forced=forced))
     return strokes
 
 
@@ -443,7 +448,7 @@ def _headline(source: Result | Graph, strokes: list[Stroke], cut: Cut) -> str:
         links += f", {n_arrows or 'none'} directed"
     parts = [f"{len(source.names)} variables", links]
     if len(strokes) > n_direct:
-        parts.append(f"{len(strokes) - n_direct} moral (dashed)")
+        parts.append(f"{len(strokes) - n_direct} through a common child only (dashed)")
     if not isinstance(source, Graph):
         parts.append(source.spell_cut(cut))
     return " · ".join(parts)
@@ -455,9 +460,10 @@ def _new_axes(labels: list[str], title: str, legend: str) -> Axes:
     roomy = np.sqrt(6 * (boxes_d2 + 6).prod(axis=1).sum() / 0.68) / 72
     width = float(np.clip(max(6 + len(labels) / 12, roomy), 7, 15))
     figure = _new_figure(width, width * 0.68)
-    axes = figure.add_axes((0.02, 0.06 if legend else 0.02, 0.96, 0.86 if legend else 0.9))
+    foot = (0.02, 0.06, 0.09)[len(legend.splitlines())]
+    axes = figure.add_axes((0.02, foot, 0.96, 0.92 - foot))
     figure.text(0.025, 0.955, title, color=QUIET, fontsize=10.5, va="center")
-    figure.text(0.025, 0.03, legend, color=QUIET, fontsize=min(8.5, 1.05 * width), va="center")
+    figure.text(0.025, foot / 2, legend, color=QUIET, fontsize=min(8.5, 1.05 * width), va="center")
     return axes
 
 
@@ -547,7 +553,10 @@ class _Sheet:
         along = (b - middle) / max(float(np.hypot(*(b - middle))), 1e-9)
         base = np.asarray(tip - self.scale * 10 * along)
         alpha = _darkness(stroke.p if stroke.sure is None else stroke.sure)
-        _add_head(self.axes, tip, base, self.scale * 4.6, facecolor=INK, alpha=alpha, zorder=2.5)
+        style: dict[str, Any] = {"facecolor": INK, "alpha": alpha, "linewidth": 0}
+        if stroke.is_forced:
+            style = {"facecolor": PAPER, "edgecolor": LINE, "linewidth": self.scale}
+        _add_head(self.axes, tip, base, self.scale * 4.6, zorder=2.5, **style)
         return base
 
     def _draw_number(self, line_p2: Array, sure: float, font: float) -> None:

@@ -43,10 +43,27 @@ class Link(NamedTuple):
         """``->`` or ``--``."""
         return "->" if self.is_directed else "--"
 
+    @property
+    def is_forced(self) -> bool:
+        """Whether its direction is there only because the graph as a whole needs it: by itself, another is likelier."""
+        forward, backward = self.numbers.get("forward", 1.0), self.numbers.get("backward", 0.0)
+        return self.is_directed and is_forced(forward, backward)
+
     def turned(self) -> Link:
         """The same, read from b to a."""
         other = {"forward": "backward", "backward": "forward"}
         return self._replace(a=self.b, b=self.a, numbers={other.get(k, k): p for k, p in self.numbers.items()})
+
+
+def is_forced(forward: float, backward: float) -> bool:
+    """Whether the other direction, or none, is likelier than forward.
+
+    Examples
+    --------
+    >>> is_forced(0.4, 0.3), is_forced(0.4, 0.1)
+    (False, True)
+    """
+    return forward < max(backward, 1 - forward - backward) - 1e-9
 
 
 def list_links(source: Graph | Result, cut: Cut | None = None) -> list[Link]:

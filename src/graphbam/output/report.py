@@ -143,6 +143,7 @@ def build_model(result: Result, cut: Cut | None = None) -> dict[str, Any]:
         "graphs": _model_graphs(result, i[kept], j[kept], cut),
         "n_pairs": len(p_n),
         "n_rows": result.provenance.get("n_rows_used"),
+        "n_rows_read": result.provenance.get("n_rows"),
         "floor": float(p_n[left_out].max()) + 1e-4 if len(left_out) else 0.0,
         "threshold": _place_slider(p_n, cut),
         "histogram": np.histogram(p_n, bins=20, range=(0, 1))[0].tolist(),

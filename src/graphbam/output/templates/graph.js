@@ -58,13 +58,13 @@ function buildEdges() {
 }
 
 function buildEdge(k, isMoral) {
-  const p = isMoral ? pairs.skeleton[k] + pairs.moral[k] : pairs.skeleton[k];
+  const p = isMoral ? pairs.moral[k] : pairs.skeleton[k];
   const [a, b] = endsOf(k).map((n) => nodes[n]);
   if (!isMoral) [a, b].forEach((node) => (node.degree += 1));
   const thin = (boxed ? 1 : 0.6) * (isMoral ? 0.55 : 1);
   const ink = make("path", { class: "ink", "stroke-width": (thin * (0.8 + 4.2 * p * p)).toFixed(2), "stroke-opacity": (0.25 + 0.6 * p).toFixed(2) });
   const hit = make("path", { class: "hit" });
-  const head = directionOf(k) ? make("path", { class: "head", "fill-opacity": (0.25 + 0.75 * chancesOf(k).there).toFixed(2) }) : null;
+  const head = directionOf(k) ? make("path", { class: isForced(k) ? "head hollow" : "head", "fill-opacity": (0.25 + 0.75 * chancesOf(k).there).toFixed(2) }) : null;
   const group = make("g", { class: isMoral ? "edge moral" : "edge", "data-pair": k });
   group.append(ink, ...(head ? [head] : []), hit);
   group.addEventListener("click", () => pickPair(k));

@@ -49,6 +49,13 @@ function chancesOf(k) {
   return { there, back, open: Math.max(0, 1 - there - back) };
 }
 
+/** Whether an arrow is drawn although, by itself, another direction is likelier. */
+function isForced(k) {
+  if (!directionOf(k)) return false;
+  const { there, back, open } = chancesOf(k);
+  return there < Math.max(back, open) - 0.002; // the model is rounded
+}
+
 function spell(k) {
   const [a, b] = endsOf(k).map((n) => flat(names[n]));
   return `${a} ${isMoral(k) ? "··" : directionOf(k) ? "→" : "—"} ${b}`;
@@ -77,16 +84,10 @@ function listLinks() {
 /** With calibrated probabilities, a link is false with probability 1 − p; the sum is the expected number. */
 const expectFalse = (links) => links.reduce((sum, k) => sum + 1 - pairs.skeleton[k], 0);
 
-/** A pair that is dependent, but rather through a common child than directly. */
-const isMoral = (k) => !isShown(k) && pairs.moral[k] > pairs.skeleton[k];
+/** A pair that is rather dependent through a common child only than anything else; as Result.moral_pairs. */
+const isMoral = (k) => !isShown(k) && pairs.moral[k] >= 0.5;
 
-function listMoral() {
-  const found = [];
-  for (let k = 0; k < pairs.skeleton.length; k++) {
-    if (!isShown(k) && pairs.skeleton[k] + pairs.moral[k] >= state.threshold) found.push(k);
-  }
-  return found;
-}
+const listMoral = () => pairs.moral.map((_, k) => k).filter(isMoral);
 
 const pairAt = new Map(pairs.i.map((i, k) => [i * names.length + pairs.j[k], k]));
 const findPair = (a, b) => pairAt.get(Math.min(a, b) * names.length + Math.max(a, b));

@@ -35,12 +35,13 @@ function drawFigure(caption, x, y, a, b) {
 function sentence(k) {
   const p = pairs.skeleton[k];
   if (pairs.fixed[k]) return `This link is ${pairs.fixed[k]} by prior knowledge.`;
-  if (p >= 0.9) return "Almost surely a direct link.";
+  if (p >= 0.9) return "Very likely a direct link.";
   if (p >= 0.5) return "Rather a direct link than not.";
   const child = pairs.via[k];
-  if (pairs.moral[k] > Math.max(p, 0.3)) {
+  if (isMoral(k)) {
     return child >= 0 ? `Rather not linked directly: both seem to act on ${flat(names[child])}.` : "Rather not linked directly, but through a common child.";
   }
+  if (pairs.moral[k] > Math.max(p, 0.2)) return child >= 0 ? `Rather not linked; perhaps both act on ${flat(names[child])}.` : "Rather not linked; perhaps both act on a third.";
   return p >= 0.1 ? "A link is possible, and less likely than not." : "Hardly linked.";
 }
 
@@ -188,10 +189,11 @@ function drawArrow(k) {
 // ── the other cards ─────────────────────────────────────────────────────────────────────────────────────────
 
 function drawCards() {
-  const rows = model.n_rows ? ` · ${count(model.n_rows, "row")}` : "";
+  const read = model.n_rows_read && model.n_rows_read !== model.n_rows ? ` of ${model.n_rows_read.toLocaleString("en")}` : "";
+  const rows = model.n_rows ? ` · ${count(model.n_rows, "row").replace(" ", `${read} `)}` : "";
   byId("facts").textContent = `${count(names.length, "variable")}${rows} · ${count(model.n_pairs, "pair")}`;
-  fillList("warnings", model.warnings, "Nothing to warn about.");
-  byId("mind").classList.toggle("alert", model.warnings.length > 0);
+  fillList("warnings", model.warnings, "");
+  byId("mind").hidden = !model.warnings.length;
   fillList("changes", model.changes, "Nothing but a common scale for all columns.");
   drawMeter();
   for (const [label, value] of model.provenance) {
@@ -211,7 +213,7 @@ function fillList(id, sentences, otherwise) {
 
 function drawMeter() {
   const meter = byId("meter");
-  const said = { inside: "Yes: nothing about this table is unlike training.", outside: "Not in every respect; probabilities may be off." };
+  const said = { inside: "Yes, in everything measured here.", outside: "Not in every respect; probabilities may be off." };
   const verdict = said[model.domain.verdict] || "These weights do not say what their training tables looked like.";
   meter.append(make("p", { class: `verdict ${model.domain.verdict || ""}` }, verdict));
   for (const { label, value, low, high, outside } of model.domain.features) {
