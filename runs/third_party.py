@@ -18,7 +18,11 @@ import graphbam as gb
 from graphbam.benchmarks.cases import Case, draw_problem, resolve_cases
 from graphbam.graphs.graph import SKELETON, skeleton
 from graphbam.graphs.metrics import expected_calibration_error, pair_values
+from graphbam.nn.weights import LoadedWeights, load_weights
+from graphbam.tables.domain import judge_domain
 from graphbam.tables.labelled import read_labelled
+from graphbam.tables.prepare import prepare
+from graphbam.tables.read import read_table
 
 TARGETS = (0.01, 0.05, 0.1)
 """Shares of false links that are asked for."""
@@ -29,7 +33,8 @@ def main() -> None:
     parser.add_argument("folder", help="labelled tables with a manifest.csv")
     parser.add_argument("--weights", default="edges")
     options = parser.parse_args()
-    rows = pd.DataFrame([judge(case, options.weights) for case in resolve_cases([options.folder])])
+    loaded = load_weights(options.weights)
+    rows = pd.DataFrame([judge(case, loaded) for case in resolve_cases([options.folder])])
     families = rows.drop(columns="case").groupby("family").mean()
     print(f"{len(rows)} tables, {len(families)} families")
     means = f"{rows['error'].mean():.3f} over tables, {families['error'].mean():.3f} over families"
@@ -41,10 +46,10 @@ def main() -> None:
     print(f"warned of their rows: {warned}; count for less: {fewer}; recognised as sorted: {is_sorted}")
 
 
-def judge(case: Case, weights: str) -> dict[str, object]:
+def judge(case: Case, loaded: LoadedWeights) -> dict[str, object]:
     """Calibration error and false links of one table, and what is said of its rows."""
     problem = draw_problem(case, 0)
-    result = gb.infer(problem.x_md, weights=weights, colliders=None)
+    result = gb.infer(problem.x_md, weights=loaded, colliders=None)
     truth_dd = skeleton(problem.adjacency)
     p = pair_values(result.probabilities[..., SKELETON])
     row: dict[str, object] = {"case": case.name, "family": case.family}
@@ -52,17 +57,18 @@ def judge(case: Case, weights: str) -> dict[str, object]:
     for target in TARGETS:
         found = pair_values(result.skeleton(fdr=target).adjacency).astype(bool)
         row[f"false at {target:g}"] = 1 - pair_values(truth_dd)[found].mean() if found.any() else np.nan
-    return row | describe_rows(case, weights)
+    return row | describe_rows(case, loaded)
 
 
-def describe_rows(case: Case, weights: str) -> dict[str, object]:
+def describe_rows(case: Case, loaded: LoadedWeights) -> dict[str, object]:
     """Whether the rows of the whole table are unlike training, count for less, or are sorted."""
     assert case.folder is not None
-    result = gb.infer(read_labelled(Path(case.folder)).x_md, weights=weights, colliders=None)
+    ready = prepare(read_table(read_labelled(Path(case.folder)).x_md))
+    ranges = {name: list(limits) for name, limits in (loaded.header.domain or {}).items()}
     return {
-        "warned": any("consecutive rows" in text for text in result.warnings),
-        "fewer": any("independent ones" in text for text in result.changes),
-        "sorted": any("sorted by columns" in text for text in result.changes),
+        "warned": any("consecutive rows" in text for text in judge_domain(ready.features, ranges)),
+        "fewer": any("independent ones" in text for text in ready.changes),
+        "sorted": any("sorted by columns" in text for text in ready.changes),
     }
 
 
