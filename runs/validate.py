@@ -7,7 +7,8 @@
 Simulated cells: every mechanism × seven shapes, fixed seeds, the paper's graphs, noise and signal strength, so that the
 same tables meet every method on every machine. Third-party tables: every folder of a manifest, rows capped at 600, at
 most 110 variables, averaged over families. Writes one tidy row a table and method (scores.csv) and prints the means.
-With collider weights, directions are judged too. Baselines are methods of the benchmark, by name.
+Answers come from `graphbam.infer_many`, as a user gets them. With collider weights, directions are judged too.
+Baselines are methods of the benchmark, by name.
 """
 
 from __future__ import annotations
@@ -22,20 +23,17 @@ import numpy as np
 import pandas as pd
 import torch
 
+import graphbam as gb
 from graphbam.benchmarks.baselines import load_baseline
 from graphbam.benchmarks.baselines.bam import answer_from
 from graphbam.benchmarks.cases import Problem, draw_problem, resolve_cases
 from graphbam.benchmarks.scores import score_answer
 from graphbam.graphs.graph import edge_classes
 from graphbam.graphs.metrics import expected_calibration_error
-from graphbam.inference.answers import ask_colliders, list_questions
 from graphbam.nn.weights import LoadedColliders, LoadedWeights, load_colliders, load_weights
-from graphbam.result import Result
 from graphbam.simulation.config import UNSEEN, SimulationConfig
 from graphbam.simulation.mechanisms import MECHANISMS
 from graphbam.simulation.values import sample_tables
-from graphbam.tables.prepare import standardise
-from graphbam.tables.rows import count_rows_each
 from graphbam.training.data import mix_seed
 from graphbam.training.objectives import edge_loss
 
@@ -49,19 +47,16 @@ Row = dict[str, object]
 
 
 class Case(NamedTuple):
-    """Equal-shaped tables with their graphs, and what they are called."""
+    """Equal-shaped tables with their graphs, as the benchmark hands them out, and what they are called."""
 
     source: str
     name: str
     family: str
-    x_bmd: torch.Tensor
-    graph_bdd: np.ndarray
-    is_dag: bool
+    problems: list[Problem]
 
     def classes(self) -> torch.Tensor:
         """Labels of all pairs; without a DAG there are no moral ones."""
-        labels = [edge_classes(graph) if self.is_dag else graph | graph.T for graph in self.graph_bdd]
-        return torch.tensor(np.stack(labels)).long()
+        return torch.tensor(np.stack([label_pairs(problem) for problem in self.problems])).long()
 
 
 def main() -> None:
@@ -108,39 +103,44 @@ def simulated_case(mechanism: str, d: int, m: int, n_tables: int) -> Case:
     config = SimulationConfig.paper().narrow(mechanism=mechanism)
     tables = sample_tables(rng, config, n_tables=n_tables, n_variables=d, n_samples=m)
     kind = "unseen" if mechanism in UNSEEN else "seen"
-    return Case(kind, mechanism, f"{d}x{m}", tables.x_bmd, tables.dag_bdd.numpy().astype(np.int8), True)
+    graphs = tables.dag_bdd.numpy().astype(np.int8)
+    pairs = zip(tables.x_bmd.double().numpy(), graphs, strict=True)
+    return Case(kind, mechanism, f"{d}x{m}", [Problem(x_md, graph, True) for x_md, graph in pairs])
 
 
 def third_party_cases(folder: str) -> Iterator[Case]:
     """One case a table of the folder's manifest, drawn as the benchmark draws it."""
     for case in resolve_cases([folder]):
-        problem = draw_problem(case, 0)
-        x_bmd = standardise(torch.tensor(problem.x_md)[None]).float()
         source = "tables" if case.is_dag else "tables without moral graph"
-        yield Case(source, case.name, case.family, x_bmd, problem.adjacency[None], case.is_dag)
+        yield Case(source, case.name, case.family, [draw_problem(case, 0)])
 
 
-def score_network(loaded: LoadedWeights, colliders: LoadedColliders | None, case: Case) -> list[Row]:
-    worth = count_rows_each(case.x_bmd.numpy())  # what users' tables are taken for
-    p_bdd3, classes_bdd = loaded.probabilities(case.x_bmd, worth), case.classes()
+def score_network(edges: LoadedWeights, colliders: LoadedColliders | None, case: Case) -> list[Row]:
+    results = answer_all(edges, colliders, case)
+    p_bdd3, classes_bdd = torch.tensor(np.stack([one.probabilities for one in results])), case.classes()
     pooled = calibration_error(p_bdd3, classes_bdd)
     rows = []
-    for index, (p_dd3, classes_dd) in enumerate(zip(p_bdd3, classes_bdd, strict=True)):
-        result = judge(p_dd3.numpy(), case.x_bmd[index], colliders)
-        answer = answer_from(result)
-        scores = score_answer(answer, problem_of(case, index), "undirected" if colliders is None else "cpdag")
+    for index, (result, p_dd3, classes_dd) in enumerate(zip(results, p_bdd3, classes_bdd, strict=True)):
+        kind = "undirected" if colliders is None else "cpdag"
+        scores = score_answer(answer_from(result), case.problems[index], kind)
         scores["loss"] = edge_loss(p_dd3.clamp_min(1e-12).log()[None], classes_dd[None]).total().item()
         scores |= {"ece": calibration_error(p_dd3[None], classes_dd[None]), "cell_ece": pooled}
         rows.append(labels(case, index, "graphbam") | scores)
     return rows
 
 
-def judge(p_dd3: np.ndarray, x_md: torch.Tensor, colliders: LoadedColliders | None) -> Result:
-    """The answer to one prepared table, with directions where there are weights for them."""
-    claims = None
-    if colliders is not None:
-        claims = ask_colliders(colliders, x_md[None], list_questions(p_dd3), p_dd3)
-    return Result(tuple(f"x{i}" for i in range(len(p_dd3))), p_dd3, colliders=claims)
+def answer_all(edges: LoadedWeights, colliders: LoadedColliders | None, case: Case) -> list[gb.Result]:
+    """What a user gets for the tables of a case."""
+    results = gb.infer_many([problem.x_md for problem in case.problems], weights=edges, colliders=colliders)
+    if refused := [one for one in results if isinstance(one, gb.Failure)]:
+        raise SystemExit(f"{case.name}: {refused[0]}")
+    return [one for one in results if isinstance(one, gb.Result)]
+
+
+def label_pairs(problem: Problem) -> np.ndarray:
+    """Classes of all pairs, as far as the truth knows them."""
+    graph = problem.adjacency
+    return edge_classes(graph) if problem.is_dag else graph | graph.T
 
 
 def calibration_error(p_bdd3: torch.Tensor, classes_bdd: torch.Tensor) -> float:
@@ -152,17 +152,12 @@ def calibration_error(p_bdd3: torch.Tensor, classes_bdd: torch.Tensor) -> float:
 
 def score_baseline(method: object, case: Case, most_tables: int | None) -> list[Row]:
     rows = []
-    for index in range(len(case.x_bmd[:most_tables])):
-        problem = problem_of(case, index)
+    for index, problem in enumerate(case.problems[:most_tables]):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             answer = method.fit(problem.x_md, seed=index)
         rows.append(labels(case, index, method.name) | score_answer(answer, problem, method.kind))
     return rows
-
-
-def problem_of(case: Case, index: int) -> Problem:
-    return Problem(case.x_bmd[index].double().numpy(), case.graph_bdd[index], case.is_dag)
 
 
 def labels(case: Case, index: int, method: str) -> Row:
