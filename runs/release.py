@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 
 from graphbam.benchmarks.baselines.avici_net import AviciNet
-from graphbam.directions.evidence import TERMS
+from graphbam.directions.immoralities import TERMS
 from graphbam.nn.edge_net import EdgeNet
 from graphbam.nn.immorality_net import ImmoralityNet
 from graphbam.nn.weights import (

@@ -1,13 +1,17 @@
-"""Graphs, probabilities and claims to test directions with: named shapes, and random numbers of several kinds."""
+"""Graphs, probabilities and immoralities to test directions with: named shapes, and random numbers of several kinds."""
 
 from __future__ import annotations
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from graphbam.directions import cpdag
+from graphbam.directions.arrows import arrow_probabilities
+from graphbam.directions.immoralities import Beliefs
 from graphbam.graphs.cut import Cut
 from graphbam.graphs.graph import skeleton
 
@@ -56,6 +60,29 @@ def forbidding(d, required):
     for i, j in required:
         forbidden[j, i] = True
     return forbidden
+
+
+class Directed(NamedTuple):
+    """A graph with directions, and how likely each arrow is."""
+
+    adjacency: np.ndarray
+    arrow_dd: np.ndarray
+
+
+def orient(adj, rows=(), forbidden=None, accept=0.5, unclaimed=0.01):
+    """Direct links that are certain; pairs nobody speaks of are moral with a small probability."""
+    adj = skeleton(adj)
+    moral = np.where(adj > 0, 0.0, unclaimed)
+    beliefs = Beliefs(np.stack([1 - adj - moral, adj, moral], axis=-1), rows, forbidden)
+    (graph,) = cpdag.direct_links(beliefs, adj > 0, [accept])
+    return Directed(graph, arrow_probabilities(beliefs))
+
+
+def decide(p_dd3, rows=(), cut=CUTS[0], forbidden=None):
+    """The graph that is chosen by probabilities and immoralities."""
+    beliefs = Beliefs(p_dd3, rows, forbidden)
+    arrow_dd = arrow_probabilities(beliefs)
+    return Directed(cpdag.decide(beliefs, arrow_dd, cut), arrow_dd)
 
 
 class Numbers:

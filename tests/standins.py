@@ -13,6 +13,7 @@ from torch import Tensor
 import graphbam as gb
 from graphbam.graphs.graph import edge_classes, v_structures
 from graphbam.nn.immorality_net import ImmoralityNet, ImmoralityNetConfig
+from graphbam.nn.structures import find_structures
 from graphbam.nn.weights import Header, save_weights
 from graphbam.simulation.config import SimulationConfig
 
@@ -84,22 +85,27 @@ class Spy(PartialCorrelation):
 class Contrast:
     """Stand-in for loaded collider weights: two variables that depend more given a third than without it have a child.
 
-    Equivariant like the network, and right on linear data; it remembers tables, questions and answers.
+    Equivariant like the network, and right on linear data; it remembers tables, structures and answers.
     """
 
     name: str = "contrast"
     header: Header = field(default_factory=Header)
     shapes: list[tuple[int, ...]] = field(default_factory=list)
     asked: list[Any] = field(default_factory=list)
-    answers: list[float] = field(default_factory=list)
+    answers: list[np.ndarray] = field(default_factory=list)
 
-    def answer(self, x_md, asked, strength_dd=None):
-        r_dd = np.corrcoef(np.asarray(x_md, dtype=float).T)
-        said = [self._judge(r_dd[q.a, q.b], r_dd[q.a, q.candidates], r_dd[q.b, q.candidates]) for q in asked]
-        self.shapes.append(x_md.shape)
-        self.asked += [(q.a, q.b, *q.candidates.tolist(), *q.neighbours.tolist()) for q in asked]
-        self.answers += np.concatenate(said).tolist() if said else []
-        return said
+    def pack(self, links_dd, pairs_dd, strength_dd):
+        parts = (torch.from_numpy(np.array(part))[None] for part in (links_dd, pairs_dd, strength_dd))
+        return find_structures(*parts, max_candidates=3, max_neighbours=12, all_candidates=True)
+
+    def answer(self, x_bmd, asked):
+        a, c, b = asked.triples().T
+        for x_md in x_bmd:
+            r_dd = np.corrcoef(x_md.double().numpy().T)
+            self.shapes.append(tuple(x_md.shape))
+            self.answers.append(self._judge(r_dd[a, b], r_dd[a, c], r_dd[b, c]))
+        self.asked += [tuple(columns[roles > 0].tolist()) for _, columns, roles in zip(*asked, strict=True)]
+        return np.mean(self.answers[-len(x_bmd) :], axis=0)
 
     @staticmethod
     def _judge(ab, ac, bc):

@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from graphbam.directions.arrows import arrow_probabilities
+from graphbam.directions.cpdag import decide, expected_shd
+from graphbam.directions.immoralities import Beliefs, read_immoralities
 from graphbam.errors import GraphbamError, OrientationMissingError, ResultError
 from graphbam.graphs.cut import EVEN, Cut, tidy_probabilities
-from graphbam.graphs.graph import MORAL, SKELETON, Graph, Matrix, directed_part, undirected_part
+from graphbam.graphs.equivalence import sample_dags
+from graphbam.graphs.graph import MORAL, SKELETON, Adjacency, Graph, Matrix, directed_part, undirected_part
 from graphbam.graphs.knowledge import Knowledge
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from graphbam.directions.orientation import Orientation
     from graphbam.output.files import Link
 
 VERSION = 1
@@ -92,15 +95,10 @@ class OrientedGraph(Graph):
 
     def expected_shd(self) -> float:
         """Structural Hamming distance to expect to the true CPDAG; see `graphbam.directions.cpdag.expected_shd`."""
-        from graphbam.directions.cpdag import expected_shd
-
-        p_dd = self.edge_probability_dd
-        return expected_shd(self.adjacency, np.stack([1 - p_dd, p_dd, 0 * p_dd], axis=-1), self.arrow_probability_dd)
+        return expected_shd(self.adjacency, self.edge_probability_dd, self.arrow_probability_dd)
 
     def sample_dags(self, n: int, seed: int = 0) -> list[Graph]:
         """Draw DAGs from those this graph stands for, with replacement; see `graphs.equivalence.sample_dags`."""
-        from graphbam.graphs.equivalence import sample_dags
-
         return [Graph(self.names, dag) for dag in sample_dags(self.adjacency, n, np.random.default_rng(seed))]
 
     def to_networkx(self) -> Any:
@@ -156,7 +154,7 @@ class Result:
     """Up to 1,000 rows of the table as the network saw it, shape (rows, D), for pictures; not part of `to_dict`."""
     colliders: npt.NDArray[np.void] | None = None
     """What the second network said: rows (a, c, b, probability) for a → c ← b, by place in `names`; None: not asked."""
-    _decided: dict[Cut, Orientation] = field(default_factory=dict, init=False)
+    _decided: dict[Cut, Adjacency] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is remembered: the graphbam that opens a pickle decides anew."""
@@ -166,10 +164,7 @@ class Result:
         object.__setattr__(self, "probabilities", tidy_probabilities(self.probabilities, len(self.names)))
         object.__setattr__(self, "names", tuple(self.names))
         if self.colliders is not None:
-            from graphbam.directions.immoralities import CLAIM
-
-            claims = np.array([tuple(row) for row in self.colliders], dtype=CLAIM)
-            object.__setattr__(self, "colliders", _frozen(claims))
+            object.__setattr__(self, "colliders", _frozen(read_immoralities(self.colliders, len(self.names))))
 
     @property
     def n_variables(self) -> int:
@@ -264,9 +259,8 @@ class Result:
         >>> Result(("rain", "sprinkler", "wet"), p, colliders=[(0, 2, 1, 0.8)]).cpdag()
         Graph(3 variables: rain → wet, sprinkler → wet)
         """
-        decided = self._decide(Cut.read(cut, threshold=threshold, fdr=fdr))
-        p_dd = self.probabilities[..., SKELETON]
-        return OrientedGraph(self.names, decided.adjacency, p_dd, decided.arrow_probability_dd)
+        adjacency = self._decide(Cut.read(cut, threshold=threshold, fdr=fdr))
+        return OrientedGraph(self.names, adjacency, self.probabilities[..., SKELETON], self.arrow_probabilities)
 
     def arrows(
         self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
@@ -277,9 +271,7 @@ class Result:
     @functools.cached_property
     def arrow_probabilities(self) -> Matrix:
         """Shape (D, D): probability of i → j given that i and j are adjacent; what is missing to one is open."""
-        from graphbam.directions.arrows import arrow_probabilities
-
-        return _frozen(arrow_probabilities(self.probabilities, self._colliders(), self._forbidden()))
+        return _frozen(arrow_probabilities(self._beliefs))
 
     def to_dag(self) -> Graph:
         """One DAG out of the class of `cpdag`, always the same; for another cut use ``cpdag(...).to_dag()``."""
@@ -289,22 +281,22 @@ class Result:
         """Draw DAGs from the class of `cpdag`, with replacement, as `OrientedGraph.sample_dags` does."""
         return self.cpdag().sample_dags(n, seed)
 
-    def _decide(self, cut: Cut) -> Orientation:
+    def _decide(self, cut: Cut) -> Adjacency:
         """Choose edges and arrows; remembered, since files, picture and report ask for the same again."""
-        from graphbam.directions.cpdag import decide
-
         if cut not in self._decided:
-            self._decided[cut] = decide(self.probabilities, self._colliders(), cut, knowledge=self._forbidden())
+            self._decided[cut] = decide(self._beliefs, self.arrow_probabilities, cut)
         return self._decided[cut]
 
-    def _colliders(self) -> npt.NDArray[np.void]:
+    @functools.cached_property
+    def _beliefs(self) -> Beliefs:
+        """All that is known of directions."""
         if self.colliders is None:
             raise OrientationMissingError(
                 "this result has no directions: the network that finds them was not asked. Infer again with "
                 "colliders=..., collider weights by name or path (`graphbam weights` lists those of the package, "
                 "`graphbam train --network collider` makes some), or use skeleton(), which needs no directions."
             )
-        return self.colliders
+        return Beliefs(self.probabilities, self.colliders, self._forbidden())
 
     def _forbidden(self) -> npt.NDArray[np.bool_] | None:
         """Arrows that prior knowledge excludes, as `graphbam.directions.immoralities` reads them."""

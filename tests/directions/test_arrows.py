@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphbam.directions.arrows import arrow_probabilities
-from graphbam.directions.orientation import orient
+from graphbam.directions.immoralities import Beliefs
 from graphbam.graphs.graph import skeleton
-from ingredients import SQUARE, edges_of, few, forbidding, numbers, p_of, unshielded
+from ingredients import SQUARE, edges_of, few, forbidding, numbers, orient, p_of, unshielded
 
 
 def test_an_arrow_is_as_likely_as_its_likeliest_collider():
     star = skeleton([[0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]])
-    arrow_dd = arrow_probabilities(p_of(star), [(0, 3, 1, 0.75), (0, 3, 2, 0.5)])
+    arrow_dd = arrow_probabilities(Beliefs(p_of(star), [(0, 3, 1, 0.75), (0, 3, 2, 0.5)]))
     assert arrow_dd[0, 3] == 0.75
     against = 0.5 * 0.75  # nobody claims 1 → 3 ← 2: the stronger arrow speaks for 3 → 2, the weaker one for 3 → 1
     assert arrow_dd[1, 3] == pytest.approx(0.75 * (1 - 0.5) / (1 - against))
@@ -27,7 +27,7 @@ def test_without_a_claim_the_likelier_common_neighbour_gets_more_of_the_moral_pr
     p_dd3 = p_of(SQUARE)  # 0 and 2 have the common neighbours 1 and 3
     p_dd3[0, 2] = p_dd3[2, 0] = [0.2, 0.0, 0.8]
     p_dd3[0, 3] = p_dd3[3, 0] = [0.5, 0.5, 0.0]
-    arrow_dd = arrow_probabilities(p_dd3)
+    arrow_dd = arrow_probabilities(Beliefs(p_dd3))
     assert arrow_dd[0, 1] == pytest.approx(0.8 * 1 / 1.5)
     assert arrow_dd[2, 3] == pytest.approx(0.8 * 0.5 / 1.5)
 
@@ -56,7 +56,7 @@ def test_a_derived_arrow_is_as_likely_as_its_weakest_link(edges, colliders, arro
     p_dd3 = p_of(np.zeros((5, 5)))
     for (i, j), p in edges.items():
         p_dd3[i, j] = p_dd3[j, i] = [1 - p, p, 0.0]
-    arrow_dd = arrow_probabilities(p_dd3, colliders)
+    arrow_dd = arrow_probabilities(Beliefs(p_dd3, colliders))
     if isinstance(expected, tuple):
         p, q = expected  # for and against
         expected = p * (1 - q) / (1 - p * q)
@@ -64,17 +64,17 @@ def test_a_derived_arrow_is_as_likely_as_its_weakest_link(edges, colliders, arro
 
 
 def test_rule_4_carries_knowledge():
-    """The kite of `test_meek`: from 3 → 2 follows 2 → 1 (R1), then 0 → 1 (R4 only)."""
+    """The kite of `test_equivalence`: from 3 → 2 follows 2 → 1 (R1), then 0 → 1 (R4 only)."""
     kite = skeleton([[0, 1, 1, 1], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
-    result = orient(kite, knowledge=forbidding(4, [(3, 2)]), unclaimed=0.0)
+    result = orient(kite, forbidden=forbidding(4, [(3, 2)]), unclaimed=0.0)
     is_arrow = (result.adjacency - result.adjacency.T) > 0
     assert edges_of(is_arrow) == [(0, 1), (2, 1), (3, 2)]
-    assert (result.arrow_probability_dd == is_arrow).all()
+    assert (result.arrow_dd == is_arrow).all()
 
 
 def test_two_certain_opposites_cancel():
     path = skeleton(np.eye(4, k=1, dtype=np.int8))
-    arrow_dd = arrow_probabilities(p_of(path), [(0, 1, 2, 1.0), (1, 2, 3, 1.0)])
+    arrow_dd = arrow_probabilities(Beliefs(p_of(path), [(0, 1, 2, 1.0), (1, 2, 3, 1.0)]))
     assert arrow_dd[1, 2] == arrow_dd[2, 1] == 0.5
 
 
@@ -85,5 +85,5 @@ def test_stronger_claims_never_weaken_an_arrow_into_their_child(draw, d):
     if not (triples := unshielded(adj)):
         return
     triple = triples[draw.rng.integers(len(triples))]
-    weak, strong = (orient(adj, [(*triple, p)], unclaimed=0.0).arrow_probability_dd for p in (0.4, 0.9))
+    weak, strong = (orient(adj, [(*triple, p)], unclaimed=0.0).arrow_dd for p in (0.4, 0.9))
     assert weak[triple[0], triple[1]] < strong[triple[0], triple[1]]

@@ -9,7 +9,6 @@ from torch import nn
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from graphbam.directions.questions import Question, claim_table
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.nn import weights
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
@@ -22,7 +21,6 @@ from graphbam.nn.structures import (
     Structures,
     find_structures,
     gather_columns,
-    pack_structures,
 )
 from graphbam.nn.weights import Calibration, Header, load_colliders, load_network, load_weights, save_weights
 from standins import TINY, TINY_HEAD, randomise
@@ -354,33 +352,34 @@ def test_probabilities_are_those_of_the_network_one_by_one(monkeypatch, rng, loa
         assert_close(p[k], expected[0], rtol=1e-4, atol=1e-5)
 
 
-def test_answers_come_in_the_order_of_the_questions(rng, loaded):
-    x = torch.randn(20, 9, generator=rng)
-    asked = [
-        Question(0, 1, np.array([5, 2, 7]), np.array([3, 4, 6])),
-        Question(2, 8, np.array([1]), np.array([], dtype=int)),
-    ]
-    strength = torch.rand(9, 9, generator=rng).numpy()
-    answers = loaded.answer(x.numpy(), asked, strength)
-    assert [len(answer) for answer in answers] == [3, 1]
-    assert [row[1] for row in claim_table(asked, answers).tolist()] == [5, 2, 7, 1]
-    single = loaded.answer(x.numpy(), asked[1:])
-    assert single[0] == pytest.approx(answers[1], abs=1e-6)
-    near = sorted([3, 4, 6], key=lambda k: -max(strength[0, k], strength[1, k]))[:2]
+def test_answers_are_those_of_each_candidate_with_the_surest_neighbours(rng, loaded):
+    """0 and 1 have three common neighbours where two fit, and three others; 2 and 8 have one."""
+    links = np.zeros((9, 9), dtype=bool)
+    for a, b in [(0, 5), (0, 2), (0, 7), (1, 5), (1, 2), (1, 7), (0, 3), (0, 4), (1, 6), (2, 8)]:
+        links[a, b] = links[b, a] = True
+    pairs = np.zeros((9, 9), dtype=bool)
+    pairs[[0, 0], [1, 8]] = True
+    half = torch.rand(9, 9, generator=rng).numpy()
+    strength = (half + half.T) / 2
+    x_bmd = torch.randn(2, 20, 9, generator=rng)
+    packed = loaded.pack(links, pairs, strength)
+    answers = dict(zip(map(tuple, packed.triples().tolist()), loaded.answer(x_bmd, packed).tolist(), strict=True))
+    assert sorted(answers) == [(0, 2, 1), (0, 2, 8), (0, 5, 1), (0, 7, 1)]
+    last = min((2, 5, 7), key=lambda c: strength[0, c] * strength[1, c])  # alone in a structure of its own
+    near = sorted([3, 4, 6], key=lambda k: -max(strength[i, k] for i in (0, 1) if links[i, k]))[:2]
     roles = torch.tensor([[1, 1, 2, 3, 3]])
     with torch.no_grad():
-        logit = loaded.network(x[None][..., [0, 1, 7, *near]], roles)[0, 2].double()
-    assert answers[0][2] == pytest.approx(float((logit / 2 + 0.5).sigmoid()), abs=1e-5)
-    assert loaded.answer(x.numpy(), []) == []
+        logits = [loaded.network(x_md[None][..., [0, 1, last, *near]], roles)[0, 2].double() for x_md in x_bmd]
+    expected = np.mean([float((logit / 2 + 0.5).sigmoid()) for logit in logits])
+    assert answers[0, last, 1] == pytest.approx(expected, abs=1e-5)
+    assert len(loaded.answer(x_bmd, loaded.pack(links, np.zeros_like(pairs), strength))) == 0
 
 
-def test_packing_gives_what_finding_finds(rng):
-    skeleton, strength = random_graph(rng, b=1)
-    found = find_structures(skeleton, skeleton.new_ones(1, 9, 9), strength, max_candidates=9, max_neighbours=9)
-    asked = []
-    for columns, roles in zip(found.columns_sw, found.roles_sw, strict=True):
-        a, b = columns[:2].tolist()
-        asked.append(Question(a, b, *(columns[roles == role].numpy() for role in (CANDIDATE, NEIGHBOUR))))
-    packed = pack_structures(asked, max_candidates=9, max_neighbours=9)
-    width = packed.roles_sw.shape[-1]
-    assert all(torch.equal(one, two) for one, two in zip(packed, found.cut(width), strict=True))
+def test_all_candidates_are_spread_over_structures_surest_first(rng):
+    links, strength = random_graph(rng, b=2, density=0.8)
+    pairs = torch.ones(2, 9, 9, dtype=torch.bool)
+    whole = find_structures(links, pairs, strength, max_candidates=9, max_neighbours=9)
+    parts = find_structures(links, pairs, strength, max_candidates=2, max_neighbours=9, all_candidates=True)
+    assert parts.triples().tolist() == whole.triples().tolist()
+    assert (parts.roles_sw == CANDIDATE).sum(-1).max() == 2
+    assert whole.roles_sw.eq(NEIGHBOUR).sum(-1).max() == parts.roles_sw.eq(NEIGHBOUR).sum(-1).max()

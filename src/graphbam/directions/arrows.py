@@ -3,13 +3,13 @@
 The definition, from strong to weak:
 
 - Known directions have probability 1, their opposites 0.
-- a → c has the largest probability of any v-structure a → c ← b, claimed or not (see `claims`). An arrow in one of
-  several v-structures is at least as likely as each of them, and no more follows without knowing how they depend on
-  each other.
-- An arrow that R1–R4 imply (see `meek`) has the probability of the weakest link of its derivation, and of the best
-  derivation if there are several. Links are the arrows and edges it uses, the edges it needs to be absent, and the
-  v-structures it needs not to be there. In R1, where a → b and a → b ← c would contradict the conclusion b → c, the
-  link is the probability of the first less that of the second.
+- a → c has the largest probability of any immorality a → c ← b, asked about or not (see `immoralities`). An arrow in
+  one of several v-structures is at least as likely as each of them, and no more follows without knowing how they
+  depend on each other.
+- An arrow that R1–R4 imply (see `graphbam.graphs.equivalence`) has the probability of the weakest link of its
+  derivation, and of the best derivation if there are several. Links are the arrows and edges it uses, the edges it
+  needs to be absent, and the v-structures it needs not to be there. In R1, where a → b and a → b ← c would contradict
+  the conclusion b → c, the link is the probability of the first less that of the second.
 - Evidence for both directions is weighed as if the two were independent, given that not both are true: strong evidence
   p and weak evidence q against it become p (1 − q) / (1 − p q) and q (1 − p) / (1 − p q).
 - Edges less likely than 0.2 have no arrows and take part in no derivation, arrows below 0.02 in none.
@@ -17,22 +17,14 @@ The definition, from strong to weak:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from graphbam.directions.immoralities import (
-    Beliefs,
-    Forbidden,
-    Indices,
-    read_beliefs,
-    read_forbidden,
-    read_probabilities,
-)
+from graphbam.directions.immoralities import Beliefs, Indices
 from graphbam.graphs.graph import BoolMatrix, Matrix
 
-__all__ = ["SUPPORT_FROM", "arrow_probabilities", "derive_arrows"]
+__all__ = ["SUPPORT_FROM", "arrow_probabilities"]
 
 SUPPORT_FROM = 0.2
 """Edges less likely than this have no arrows, and take no part in deriving others …"""
@@ -41,15 +33,13 @@ FOLLOWED_FROM = 0.02
 """… and neither do arrows less likely than this: many pairs, and next to nothing to learn from them."""
 
 
-def arrow_probabilities(p_dd3: ArrayLike, colliders: Any = None, knowledge: Forbidden | None = None) -> Matrix:
-    """Probability of each arrow, given that its edge exists.
+def arrow_probabilities(beliefs: Beliefs) -> Matrix:
+    """Probability of each arrow, given that its edge exists: the strongest derivation of each.
 
     Parameters
     ----------
-    p_dd3 : array_like, shape (d, d, 3)
-        Probabilities of none · skeleton · moral.
-    colliders, knowledge
-        As in `graphbam.directions.orientation.orient`.
+    beliefs : Beliefs
+        Links, immoralities and forbidden arrows.
 
     Returns
     -------
@@ -63,14 +53,26 @@ def arrow_probabilities(p_dd3: ArrayLike, colliders: Any = None, knowledge: Forb
 
     >>> p_dd3 = np.full((4, 4, 3), [1.0, 0.0, 0.0])
     >>> p_dd3[2, :] = p_dd3[:, 2] = [0.0, 1.0, 0.0]
-    >>> arrow_probabilities(p_dd3, [(0, 2, 1, 0.75)])
+    >>> arrow_probabilities(Beliefs(p_dd3, [(0, 2, 1, 0.75)]))
     array([[0.  , 0.  , 0.75, 0.  ],
            [0.  , 0.  , 0.75, 0.  ],
            [0.  , 0.  , 0.  , 0.75],
            [0.  , 0.  , 0.  , 0.  ]])
     """
-    p_dd3 = read_probabilities(p_dd3)
-    return derive_arrows(read_beliefs(p_dd3, colliders), read_forbidden(knowledge, len(p_dd3)))
+    linked, forbidden = beliefs.p_dd >= SUPPORT_FROM, beliefs.forbidden
+    around = [_neighbourhood(beliefs, c, np.flatnonzero(linked[c])) for c in range(len(beliefs))]
+    arrow_dd = np.zeros(linked.shape)
+    for c, (nodes, collider, _) in enumerate(around):
+        arrow_dd[nodes, c] = collider.max(axis=1, initial=0.0)
+    known = linked & forbidden.T & ~forbidden
+    while True:  # a fixed point, reached from below
+        arrow_dd[known], arrow_dd[forbidden] = 1.0, 0.0
+        before = arrow_dd.copy()
+        for variable, neighbourhood in enumerate(around):
+            _derive(arrow_dd, beliefs.p_dd, linked, variable, neighbourhood)
+        arrow_dd[forbidden] = 0.0
+        if np.array_equal(before, arrow_dd):
+            return _not_both(arrow_dd)
 
 
 class _Neighbourhood(NamedTuple):
@@ -83,24 +85,6 @@ class _Neighbourhood(NamedTuple):
     """Probability that nodes[i] and nodes[j] are not adjacent; 0 on the diagonal."""
 
 
-def derive_arrows(beliefs: Beliefs, forbidden: BoolMatrix, least: float = SUPPORT_FROM) -> Matrix:
-    """Strongest derivation of each arrow, a fixed point that is reached from below."""
-    linked = beliefs.edge_dd >= least
-    around = [_neighbourhood(beliefs, c, np.flatnonzero(linked[c])) for c in range(len(beliefs))]
-    arrow_dd = np.zeros(linked.shape)
-    for c, (nodes, collider, _) in enumerate(around):
-        arrow_dd[nodes, c] = collider.max(axis=1, initial=0.0)
-    known = linked & forbidden.T & ~forbidden
-    while True:
-        arrow_dd[known], arrow_dd[forbidden] = 1.0, 0.0
-        before = arrow_dd.copy()
-        for variable, neighbourhood in enumerate(around):
-            _derive(arrow_dd, beliefs.edge_dd, linked, variable, neighbourhood)
-        arrow_dd[forbidden] = 0.0
-        if np.array_equal(before, arrow_dd):
-            return _not_both(arrow_dd)
-
-
 def _not_both(arrow_dd: Matrix) -> Matrix:
     """Condition two independent events, i → j and j → i, on not both being the case."""
     alone, either = arrow_dd * (1 - arrow_dd.T), 1 - arrow_dd * arrow_dd.T
@@ -108,13 +92,13 @@ def _not_both(arrow_dd: Matrix) -> Matrix:
 
 
 def _neighbourhood(beliefs: Beliefs, c: int, nodes: Indices) -> _Neighbourhood:
-    absent = 1 - beliefs.edge_dd[np.ix_(nodes, nodes)]
+    absent = 1 - beliefs.p_dd[np.ix_(nodes, nodes)]
     np.fill_diagonal(absent, 0.0)
-    return _Neighbourhood(nodes, beliefs.colliders_at(c, nodes) * (absent > 0), absent)
+    return _Neighbourhood(nodes, beliefs.immoral_at(c, nodes) * (absent > 0), absent)
 
 
 def _derive(arrow_dd: Matrix, edge_dd: Matrix, linked: BoolMatrix, v: int, neighbourhood: _Neighbourhood) -> None:
-    """Raise the arrows that R1–R4 imply around v, which is b in R1 and R2 and a in R3 and R4 (see `meek`)."""
+    """Raise the arrows that R1–R4 imply around v, which is b in R1 and R2 and a in R3 and R4."""
     nodes, collider, absent = neighbourhood
     if not len(nodes):
         return

@@ -1,8 +1,4 @@
-"""Decisions: which graph with directions to state, by all that the networks say.
-
-    p_dd3 ── find_questions ──▸ collider network ──▸ claims
-      │                                                │
-      └──────────────────── decide ────────────────────┘      choose a skeleton, direct its edges
+"""The CPDAG to state, by all that the networks say.
 
 A graph is judged by the structural Hamming distance to expect between it and the true CPDAG: the sum over the pairs of
 the probability that the pair's edge is wrong in any way. With p for skeleton and `arrow` as in `arrows` that is
@@ -11,70 +7,65 @@ the probability that the pair's edge is wrong in any way. With p for skeleton an
     1 − p · arrow[i, j]                        for i → j,
     1 − p · (1 − arrow[i, j] − arrow[j, i])    for i — j.
 
-Intended use, with `collider_net` as the second network:
-
 >>> import numpy as np
->>> from graphbam.directions.questions import claim_table, find_questions
->>> def collider_net(asked):  # one probability for each candidate
-...     return [np.full(len(one.candidates), 0.9) for one in asked]
+>>> from graphbam.directions.arrows import arrow_probabilities
 >>> p_dd3 = np.full((3, 3, 3), [0.1, 0.9, 0.0])
 >>> p_dd3[0, 1] = p_dd3[1, 0] = [0.1, 0.0, 0.9]
->>> asked = find_questions(p_dd3)
->>> decided = decide(p_dd3, claim_table(asked, collider_net(asked)))
->>> decided.adjacency  # 0 → 2 ← 1
+>>> beliefs = Beliefs(p_dd3, [(0, 2, 1, 0.9)])
+>>> arrow_dd = arrow_probabilities(beliefs)
+>>> decide(beliefs, arrow_dd, Cut())  # 0 → 2 ← 1
 array([[0, 0, 1],
        [0, 0, 1],
        [0, 0, 0]], dtype=int8)
->>> float(decided.arrow_probability_dd[0, 2])
+>>> float(arrow_dd[0, 2])
 0.9
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from graphbam.directions.arrows import SUPPORT_FROM, derive_arrows
-from graphbam.directions.immoralities import (
-    Beliefs,
-    Forbidden,
-    Indices,
-    read_beliefs,
-    read_forbidden,
-    read_probabilities,
-)
-from graphbam.directions.orientation import Orientation, direct_edges
-from graphbam.errors import GraphError
+from graphbam.directions.immoralities import Beliefs, Indices
+from graphbam.errors import GraphError, KnowledgeError
 from graphbam.graphs.cut import Cut
-from graphbam.graphs.graph import SKELETON, BoolMatrix, Matrix, ancestors, check_adjacency, is_dag
+from graphbam.graphs.equivalence import close_under_meek, dag_to_cpdag
+from graphbam.graphs.graph import (
+    Adjacency,
+    BoolMatrix,
+    Matrix,
+    ancestors,
+    check_adjacency,
+    is_dag,
+    topological_order,
+)
 
-__all__ = ["decide", "expected_shd"]
+__all__ = ["decide", "direct_links", "expected_shd"]
+
+Triple: TypeAlias = tuple[int, int, int]
 
 MOST_LEVELS = 16
 """Number of thresholds on edges that `decide` looks at …"""
 
 MOST_STRICTNESSES = 6
-"""… and on colliders, beyond 0.5 and "none at all"."""
+"""… and on immoralities, beyond 0.5 and "none at all"."""
 
 MOST_BURDENS = 16
 """Number of edges not worth their cost that it tries to leave out one by one."""
 
 
-NEAREST = Cut()
-
-
-def expected_shd(graph: ArrayLike, p_dd3: ArrayLike, arrow_dd: ArrayLike) -> float:
+def expected_shd(graph: ArrayLike, p_dd: ArrayLike, arrow_dd: ArrayLike) -> float:
     """Structural Hamming distance to expect between a graph and the true CPDAG.
 
     Parameters
     ----------
     graph : array_like, shape (d, d)
         Any graph.
-    p_dd3 : array_like, shape (d, d, 3)
-        Calibrated probabilities of none · skeleton · moral.
+    p_dd : array_like, shape (d, d)
+        Calibrated probability that i and j are adjacent.
     arrow_dd : array_like, shape (d, d)
         Probability of i → j given that i and j are adjacent; [i, j] and [j, i] sum to at most one.
 
@@ -85,15 +76,14 @@ def expected_shd(graph: ArrayLike, p_dd3: ArrayLike, arrow_dd: ArrayLike) -> flo
 
     Examples
     --------
-    >>> p_dd3 = np.full((2, 2, 3), [0.25, 0.75, 0.0])
-    >>> arrow_dd = [[0, 0.5], [0, 0]]
-    >>> [expected_shd(g, p_dd3, arrow_dd) for g in ([[0, 0], [0, 0]], [[0, 1], [0, 0]], [[0, 1], [1, 0]])]
+    >>> p_dd, arrow_dd = [[0, 0.75], [0.75, 0]], [[0, 0.5], [0, 0]]
+    >>> [expected_shd(g, p_dd, arrow_dd) for g in ([[0, 0], [0, 0]], [[0, 1], [0, 0]], [[0, 1], [1, 0]])]
     [0.75, 0.625, 0.625]
     """
-    p_dd3, edges = read_probabilities(p_dd3), check_adjacency(graph)
-    if len(edges) != len(p_dd3):
-        raise GraphError(f"the graph has {len(edges)} variables, the probabilities {len(p_dd3)}; give equal sizes.")
-    return float(np.triu(_expected_cost(edges, p_dd3[..., SKELETON], np.asarray(arrow_dd, dtype=float)), 1).sum())
+    edges, link_dd = check_adjacency(graph), np.asarray(p_dd, dtype=float)
+    if edges.shape != link_dd.shape:
+        raise GraphError(f"the graph has {len(edges)} variables, the probabilities {len(link_dd)}; give equal sizes.")
+    return float(np.triu(_expected_cost(edges, link_dd, np.asarray(arrow_dd, dtype=float)), 1).sum())
 
 
 def _expected_cost(edges: BoolMatrix, p_dd: Matrix, arrow_dd: Matrix) -> Matrix:
@@ -103,33 +93,25 @@ def _expected_cost(edges: BoolMatrix, p_dd: Matrix, arrow_dd: Matrix) -> Matrix:
     return np.asarray(np.where(edges | edges.T, 1 - p_dd * right, p_dd))
 
 
-def decide(
-    p_dd3: ArrayLike,
-    colliders: Any = None,
-    cut: Cut = NEAREST,
-    *,
-    knowledge: Forbidden | None = None,
-) -> Orientation:
+def decide(beliefs: Beliefs, arrow_dd: Matrix, cut: Cut) -> Adjacency:
     """Choose a graph with directions.
 
     Parameters
     ----------
-    p_dd3 : array_like, shape (d, d, 3)
-        Calibrated probabilities of none · skeleton · moral, knowledge about edges already enforced in them.
-    colliders : iterable of (a, c, b, probability), optional
-        Claims of the second network. Triples without claim are judged by the moral probability of their ends.
+    beliefs : Beliefs
+        Where both directions of a link are forbidden, there is none. If the links with only one permitted direction
+        close a cycle, the least likely of them is left out.
+    arrow_dd : ndarray, shape (d, d)
+        From `graphbam.directions.arrows.arrow_probabilities`.
     cut : Cut
         With neither number, the smallest expected structural Hamming distance (`expected_shd`) among many graphs.
         With a false-discovery target, as many edges as possible with at most that share of wrong ones to be expected,
-        among all edges and among the arrows. With a threshold, edges and colliders from there on, as in the paper.
-    knowledge : array_like, shape (d, d), or function of (i, j), optional
-        True where the arrow i → j is forbidden. Pairs with both directions forbidden are not adjacent. If
-        the edges with only one permitted direction close a cycle, the least likely of them is left out.
+        among all edges and among the arrows. With a threshold, edges and immoralities from there on, as in the paper.
 
     Returns
     -------
-    Orientation
-        As `graphbam.directions.orientation.orient` returns it, with `graphbam.directions.arrows.arrow_probabilities`.
+    ndarray of int8, shape (d, d)
+        A CPDAG; with forbidden arrows, a maximally directed graph.
 
     Raises
     ------
@@ -139,55 +121,51 @@ def decide(
     Notes
     -----
     The smallest distance is looked for among skeletons of up to 16 levels of probability, spread over the distinct
-    ones from 0.25 on, with 0.5 added; at the best of them also at stricter levels for colliders; and then without, as
-    long as that helps, edges that cost more as they are marked than if they were absent: all of them, or those whose
+    ones from 0.25 on, with 0.5 added; at the best of them also at stricter levels for immoralities; and then without,
+    as long as that helps, edges that cost more as they are marked than if they were absent: all of them, or those whose
     absence helps by itself. The graph of the certain edges alone, mostly the empty graph, is one of the
     candidates, and by the same probabilities it is never worse than the empty graph. Hence neither is the result.
 
     For a false-discovery target an arrow is right if the edge exists and points that way. The arrows of a CPDAG
     cannot be taken back one by one, and a skeleton with long cycles has some in any case. So the target for arrows is
-    met by stricter levels for colliders, and by leaving out the edges with the least sure arrows; of the graphs
+    met by stricter levels for immoralities, and by leaving out the edges with the least sure arrows; of the graphs
     that come out, the one with most edges is returned, and of those the one with most arrows.
 
     Examples
     --------
     An edge with probability 0.6 is worth stating, but not with a direction of which little is known:
 
+    >>> from graphbam.directions.arrows import arrow_probabilities
     >>> p_dd3 = np.full((3, 3, 3), [0.4, 0.6, 0.0])
     >>> p_dd3[0, 1] = p_dd3[1, 0] = [0.9, 0.0, 0.1]
-    >>> decide(p_dd3, [(0, 2, 1, 0.1)]).adjacency
+    >>> beliefs = Beliefs(p_dd3, [(0, 2, 1, 0.1)])
+    >>> arrow_dd = arrow_probabilities(beliefs)
+    >>> decide(beliefs, arrow_dd, Cut())
     array([[0, 0, 1],
            [0, 0, 1],
            [1, 1, 0]], dtype=int8)
-    >>> int(decide(p_dd3, [(0, 2, 1, 0.1)], Cut(fdr=0.1)).adjacency.sum())
+    >>> int(decide(beliefs, arrow_dd, Cut(fdr=0.1)).sum())
     0
     """
-    p_dd3 = read_probabilities(p_dd3)
-    least = min(SUPPORT_FROM, cut.threshold or 1.0)
-    choice = _Choice(read_beliefs(p_dd3, colliders), read_forbidden(knowledge, len(p_dd3)), least)
+    choice = _Choice(beliefs, arrow_dd)
     if cut.threshold is not None:
-        (adjacency,) = choice.graphs(cut.links(choice.p_dd), [cut.threshold])
-    elif cut.fdr is not None:
-        adjacency = choice.controlled(cut)
-    else:
-        adjacency = choice.nearest()
-    return Orientation(adjacency, choice.arrow_dd)
+        return choice.graphs(cut.links(choice.p_dd), [cut.threshold])[0]
+    return choice.nearest() if cut.fdr is None else choice.controlled(cut)
 
 
 class _Choice:
     """The graphs that `decide` looks at, and what is expected of them."""
 
-    def __init__(self, beliefs: Beliefs, forbidden: BoolMatrix, least: float) -> None:
-        self.p_dd, self.beliefs, self.forbidden = beliefs.edge_dd, beliefs, forbidden
-        self.arrow_dd = derive_arrows(beliefs, forbidden, least)
+    def __init__(self, beliefs: Beliefs, arrow_dd: Matrix) -> None:
+        self.p_dd, self.beliefs, self.arrow_dd = beliefs.p_dd, beliefs, arrow_dd
 
-    def graphs(self, adjacent: BoolMatrix, accepts: Sequence[float] = (0.5,)) -> list[NDArray[np.int8]]:
-        """One graph for each threshold on colliders, with a skeleton from which the impossible is left out."""
-        possible = adjacent & ~(self.forbidden & self.forbidden.T)
-        possible = _break_cycles(possible, self.p_dd, self.forbidden)
-        return direct_edges(possible, self.beliefs, self.forbidden, accepts)
+    def graphs(self, adjacent: BoolMatrix, accepts: Sequence[float] = (0.5,)) -> list[Adjacency]:
+        """One graph for each threshold on immoralities, with a skeleton from which the impossible is left out."""
+        possible = adjacent & ~(self.beliefs.forbidden & self.beliefs.forbidden.T)
+        possible = _break_cycles(possible, self.p_dd, self.beliefs.forbidden)
+        return direct_links(self.beliefs, possible, accepts)
 
-    def cost(self, graph: NDArray[np.int8]) -> float:
+    def cost(self, graph: Adjacency) -> float:
         return float(np.triu(_expected_cost(graph > 0, self.p_dd, self.arrow_dd), 1).sum())
 
     def levels(self) -> list[float]:
@@ -196,23 +174,23 @@ class _Choice:
         return sorted({0.5, *distinct, 1.0})
 
     def strictnesses(self) -> list[float]:
-        """Thresholds on colliders, from low to high; the last one accepts none."""
-        claimed = self.beliefs.claims["probability"]
+        """Thresholds on immoralities, from low to high; the last one accepts none."""
+        claimed = self.beliefs.immoralities["probability"]
         return [0.5, *_spread(np.unique(claimed[claimed > 0.5]), MOST_STRICTNESSES), np.inf]
 
-    def nearest(self) -> NDArray[np.int8]:
+    def nearest(self) -> Adjacency:
         """Smallest expected distance: best level, then best strictness, then without what is not worth it."""
         best = min((graph for level in self.levels() for graph in self.graphs(self.p_dd >= level)), key=self.cost)
         best = min((best, *self.graphs((best | best.T) > 0, self.strictnesses())), key=self.cost)
         return self._without_burdens(best)
 
-    def _without_burdens(self, best: NDArray[np.int8]) -> NDArray[np.int8]:
+    def _without_burdens(self, best: Adjacency) -> Adjacency:
         """Leave out edges that cost more than their absence, as long as the whole gets better."""
         while self.cost(other := self._lighter(best)) < self.cost(best) - 1e-12:
             best = other
         return best
 
-    def _lighter(self, graph: NDArray[np.int8]) -> NDArray[np.int8]:
+    def _lighter(self, graph: Adjacency) -> Adjacency:
         """Leave out all burdens; where that is no help, those that are one by one, or the best of these."""
         adjacent = (graph | graph.T) > 0
         excess_dd = np.triu(adjacent * (_expected_cost(graph > 0, self.p_dd, self.arrow_dd) - self.p_dd))
@@ -224,19 +202,19 @@ class _Choice:
         helps = [self.cost(other) < self.cost(graph) for other in one_gone]
         return min((all_gone, *one_gone, self._without(adjacent, burdens[: len(helps)][helps])), key=self.cost)
 
-    def _without(self, adjacent: BoolMatrix, places: Indices) -> NDArray[np.int8]:
+    def _without(self, adjacent: BoolMatrix, places: Indices) -> Adjacency:
         """Best graph without some edges, given by their places in the flattened matrix."""
         kept = adjacent.copy()
         kept.flat[places] = False
         return min(self.graphs(kept & kept.T, (0.5, np.inf)), key=self.cost)
 
-    def controlled(self, cut: Cut) -> NDArray[np.int8]:
+    def controlled(self, cut: Cut) -> Adjacency:
         """Most edges, then most arrows, that keep the target."""
         largest = cut.links(self.p_dd)
         graphs = [self._with_sure_arrows(largest, accept, cut) for accept in self.strictnesses()]
         return max(graphs, key=lambda graph: ((graph | graph.T).sum(), -graph.sum()))
 
-    def _with_sure_arrows(self, adjacent: BoolMatrix, accept: float, cut: Cut) -> NDArray[np.int8]:
+    def _with_sure_arrows(self, adjacent: BoolMatrix, accept: float, cut: Cut) -> Adjacency:
         """Leave out the least sure edges and the edges with the least sure arrows until both keep the target."""
         while True:
             (graph,) = self.graphs(adjacent, [accept])
@@ -268,7 +246,7 @@ def _break_cycles(adjacent: BoolMatrix, p_dd: Matrix, forbidden: BoolMatrix) -> 
     if is_dag(arrows):
         return adjacent
     i, j = np.nonzero(arrows & (p_dd < 1))
-    kept = arrows & (p_dd >= 1)  # certain edges stay; if they close a cycle, `direct_edges` says so
+    kept = arrows & (p_dd >= 1)  # certain edges stay; if they close a cycle, `direct_links` says so
     if not is_dag(kept):
         return adjacent
     reaches = ancestors(kept)
@@ -279,3 +257,214 @@ def _break_cycles(adjacent: BoolMatrix, p_dd: Matrix, forbidden: BoolMatrix) -> 
         else:
             reaches[reaches[:, i[k]]] |= reaches[j[k]]
     return result
+
+
+# ── from links to a CPDAG ─────────────────────────────────────────────────────────────────────────────────
+
+
+def direct_links(beliefs: Beliefs, adjacent: BoolMatrix, accepts: Sequence[float] = (0.5,)) -> list[Adjacency]:
+    """Direct one skeleton, once for each threshold on immoralities: a CPDAG, whatever the beliefs.
+
+    Immoralities may contradict each other, and mostly do. The way out is to build a DAG first and to complete it
+    afterwards: the CPDAG of a DAG is always valid, and the beliefs only decide which DAG it is. Each immorality is
+    worth its log-odds, log p/(1 − p), less those of the threshold where that is below ½.
+
+    1. Immoralities at least as likely as the threshold are accepted from the likeliest down, each if its arrows close
+       no cycle with those before it and if the v-structures it adds (with earlier arrows into the same child there may
+       be several) are together no loss.
+    2. The remaining links are directed into one sink after another, as `consistent_extension` does. Where no sink is
+       free of new v-structures, the one whose new v-structures are worth most is taken.
+
+    If some DAG has exactly the accepted immoralities, that DAG's CPDAG results. Ties are broken by index; otherwise the
+    order of the variables does not matter.
+
+    Parameters
+    ----------
+    beliefs : Beliefs
+        If they forbid arrows, the result is the maximally directed graph: that CPDAG with the known directions added
+        and closed under R1–R4, of which some DAG is a consistent extension.
+    adjacent : ndarray of bool, shape (d, d)
+        The links, symmetric.
+    accepts : sequence of float
+        The thresholds; infinite to accept none.
+
+    Raises
+    ------
+    KnowledgeError
+        If no DAG with these links avoids the forbidden arrows.
+
+    Examples
+    --------
+    Two immoralities that cannot both hold, as they disagree on 1 — 2; the likelier one wins:
+
+    >>> path = np.array([[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 0]], dtype=bool)
+    >>> p_dd3 = np.stack([~path, path, 0 * path], axis=-1)
+    >>> direct_links(Beliefs(p_dd3, [(0, 1, 2, 0.9), (1, 2, 3, 0.7)]), path)[0]
+    array([[0, 1, 0, 0],
+           [0, 0, 0, 0],
+           [0, 1, 0, 1],
+           [0, 0, 1, 0]], dtype=int8)
+    """
+    known = _known_arrows(adjacent, beliefs.forbidden)
+    board = _Board(adjacent, beliefs, even=min(0.5, *accepts))
+    return [_complete(_find_dag(board, known, accept), known) for accept in accepts]
+
+
+def _known_arrows(adjacent: BoolMatrix, forbidden: BoolMatrix) -> BoolMatrix:
+    """Edges of the skeleton with a single possible direction; refuse those without any, and cycles."""
+    impossible = np.argwhere(adjacent & forbidden & forbidden.T)
+    if len(impossible):
+        i, j = impossible[0]
+        raise KnowledgeError(f"{i} — {j} is an edge, but both of its directions are forbidden; remove or allow it.")
+    arrows = adjacent & forbidden.T
+    try:
+        topological_order(arrows)
+    except GraphError as error:
+        raise KnowledgeError(f"the forbidden arrows leave no DAG with this skeleton. {error}") from None
+    return arrows
+
+
+def _complete(dag: BoolMatrix, known: BoolMatrix) -> Adjacency:
+    cpdag = dag_to_cpdag(dag)
+    return close_under_meek(cpdag & ~known.T) if (cpdag & known.T).any() else cpdag
+
+
+class _Board:
+    """A skeleton, and around each variable c the v-structures it could be the child of.
+
+    Parents of c are a vector of 0 and 1 over `nodes[c]`; a quadratic form then counts or values v-structures.
+    One with the probability `even` is worth nothing, neither good nor bad.
+    """
+
+    def __init__(self, adjacent: BoolMatrix, beliefs: Beliefs, even: float = 0.5) -> None:
+        self.adjacent = adjacent
+        self.nodes: list[Indices] = [np.flatnonzero(row) for row in adjacent]
+        self.probability: list[Matrix] = [beliefs.immoral_at(c, nodes) for c, nodes in enumerate(self.nodes)]
+        self.unshielded: list[Matrix] = [_apart(adjacent, nodes) for nodes in self.nodes]
+        self.worth: list[Matrix] = [
+            (_log_odds(q) - _log_odds(even)) * u for q, u in zip(self.probability, self.unshielded, strict=True)
+        ]
+
+    def likely(self, accept: float) -> list[Triple]:
+        """Triples (a, c, b) at least this likely, likeliest first."""
+        found: list[tuple[float, Triple]] = []
+        for c, nodes in enumerate(self.nodes):
+            q_nn = self.probability[c]
+            chosen = np.argwhere(np.triu((self.unshielded[c] > 0) & (q_nn >= accept))).tolist()
+            found += [(-float(q_nn[i, j]), (int(nodes[i]), c, int(nodes[j]))) for i, j in chosen]
+        return [triple for _, triple in sorted(found)]
+
+    def parents(self, known: BoolMatrix, accepted: Iterable[Triple]) -> list[Matrix]:
+        """Known and accepted arrows, as one vector of parents for each variable."""
+        arrows = known.copy()
+        for a, c, b in accepted:
+            arrows[[a, b], c] = True
+        return [arrows[nodes, c].astype(float) for c, nodes in enumerate(self.nodes)]
+
+    def value(self, c: int, parents: Matrix) -> float:
+        """Worth of all v-structures at c with these parents."""
+        return float(parents @ self.worth[c] @ parents) / 2
+
+    def count(self, c: int, parents: Matrix) -> float:
+        """Number of v-structures at c with these parents."""
+        return float(parents @ self.unshielded[c] @ parents) / 2
+
+
+def _apart(adjacent: BoolMatrix, nodes: Indices) -> Matrix:
+    apart: Matrix = 1.0 - adjacent[np.ix_(nodes, nodes)].astype(np.float64)
+    np.fill_diagonal(apart, 0.0)
+    return apart
+
+
+def _log_odds(p: Matrix | float) -> Matrix:
+    bounded = np.clip(p, 1e-3, 1 - 1e-3)  # nobody is surer than that: one must not outweigh all others
+    result: Matrix = np.log(bounded / (1 - bounded))
+    return result
+
+
+def _find_dag(board: _Board, known: BoolMatrix, accept: float) -> BoolMatrix:
+    """Find a DAG on the board with the known arrows, and v-structures worth much."""
+    accepted = _accept(board, known, board.likely(accept))
+    order = _Elimination(board, board.parents(known, accepted)).order()
+    rank = np.empty(len(order), dtype=int)
+    rank[order] = np.arange(len(order))
+    return board.adjacent & (rank[:, None] > rank)
+
+
+def _accept(board: _Board, known: BoolMatrix, triples: Iterable[Triple]) -> list[Triple]:
+    """Choose the immoralities that go together with the known arrows and with likelier ones."""
+    parents, reaches = board.parents(known, ()), ancestors(known)
+    accepted = []
+    for a, c, b in triples:
+        if reaches[c, a] or reaches[c, b]:
+            continue
+        nodes = board.nodes[c]
+        more = np.maximum(parents[c], (nodes == a) | (nodes == b))
+        if board.value(c, more) >= board.value(c, parents[c]) - 1e-9:
+            accepted.append((a, c, b))
+            parents[c] = more
+            reaches[reaches[:, a] | reaches[:, b]] |= reaches[c]
+    return accepted
+
+
+class _Elimination:
+    """Take sinks away, each with all its remaining edges pointing at it, until a whole DAG is told.
+
+    A sink is *free* if that adds no v-structure to those of the given arrows. Once free, it stays so, and which
+    free one goes first makes no difference to the v-structures: free ones go first, and if a DAG
+    with just the given v-structures exists, there is always one [1]_. Else the one whose new v-structures are
+    worth most has to go.
+
+    .. [1] Dor and Tarsi; see `consistent_extension`.
+    """
+
+    def __init__(self, board: _Board, parents: list[Matrix]) -> None:
+        self.board, self.parents, self.left = board, parents, set(range(len(parents)))
+        self._is_left = np.ones(len(parents))
+        self._children_left = np.zeros(len(parents), dtype=int)
+        for nodes, chosen in zip(board.nodes, parents, strict=True):
+            self._children_left[nodes[chosen > 0]] += 1
+        self._waiting = list(range(len(parents)))[::-1]
+        self._gains: dict[int, float] = {}
+
+    def order(self) -> list[int]:
+        """Take everything away; return it in that order, children before their parents."""
+        order = []
+        while self.left:
+            sink = self._next_free()
+            order.append(self._best() if sink is None else sink)
+            self._remove(order[-1])
+        return order
+
+    def _around(self, node: int) -> Matrix:
+        around: Matrix = self._is_left[self.board.nodes[node]]
+        return around
+
+    def _next_free(self) -> int | None:
+        while self._waiting:
+            node = self._waiting.pop()
+            if node in self.left and not self._children_left[node] and self._is_free(node):
+                return node
+        return None
+
+    def _is_free(self, node: int) -> bool:
+        return self.board.count(node, self._around(node)) == self.board.count(node, self.parents[node])
+
+    def _best(self) -> int:
+        return max(sorted(n for n in self.left if not self._children_left[n]), key=self._gain)
+
+    def _gain(self, node: int) -> float:
+        """Worth of the v-structures that `node` adds as a sink; remembered until a neighbour goes."""
+        if node not in self._gains:
+            gain = self.board.value(node, self._around(node)) - self.board.value(node, self.parents[node])
+            self._gains[node] = round(gain, 9)  # so that ties are ties
+        return self._gains[node]
+
+    def _remove(self, sink: int) -> None:
+        around = self.board.nodes[sink][self._around(sink) > 0]
+        self.left.remove(sink)
+        self._is_left[sink] = 0.0
+        self._children_left[self.board.nodes[sink][self.parents[sink] > 0]] -= 1
+        for node in around.tolist():
+            self._gains.pop(node, None)
+            self._waiting.append(node)

@@ -15,7 +15,7 @@ from torch import Tensor
 import graphbam
 from graphbam.errors import ConfigError, GraphbamError, TableError
 from graphbam.graphs.knowledge import Knowledge
-from graphbam.inference.answers import find_colliders, tell_of_rows
+from graphbam.inference.answers import find_immoralities, tell_of_rows
 from graphbam.inference.networks import (
     Networks,
     Weights,
@@ -180,9 +180,10 @@ def _finish(
     """Enforce knowledge, find directions and stability, collect the report. E counts the varying columns."""
     known, header = config.knowledge or Knowledge(), networks.edges.header
     p_dd3 = known.apply(ready.names, ready.put_constants_back(p_ee3, [1.0, 0.0, 0.0]))
-    claims = share_dd = None
+    immoralities = share_dd = None
     if networks.colliders is not None:
-        claims = find_colliders(ready, x_bme, p_dd3, networks.colliders, progress, done=0.5 / (config.stability + 1))
+        done = 0.5 / (config.stability + 1)
+        immoralities = find_immoralities(ready, x_bme, p_dd3, networks.colliders, progress, done)
     if config.stability:
         settings = (config.stability, known, config.prepare.seed)
         share_dd = measure_stability(ready, networks.edges, *settings, progress or be_silent)
@@ -192,7 +193,7 @@ def _finish(
     return Result(
         names=ready.names,
         probabilities=p_dd3,
-        changes=(*ready.changes, *(() if claims is None else tell_of_rows(x_bme.shape[1]))),
+        changes=(*ready.changes, *(() if immoralities is None else tell_of_rows(x_bme.shape[1]))),
         warnings=(*ready.warnings, *unlike, *_warn_about_knowledge(ready, known), *networks.warnings),
         domain={"features": ready.features, "verdict": verdict, "unlike": unlike, "ranges": ranges},
         stability=share_dd,
@@ -200,7 +201,7 @@ def _finish(
         source=ready.source,
         provenance=_provenance(ready, config, networks),
         sample=_draw_sample(ready, x_bme[0]),
-        colliders=claims,
+        colliders=immoralities,
     )
 
 

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphbam.directions.questions import Question
 from graphbam.errors import ConfigError
+from graphbam.graphs.graph import BoolMatrix, Matrix
 from graphbam.inference.settings import InferConfig
 from graphbam.nn.cost import count_work, explained_memory, threads, threads_for
 from graphbam.nn.device import choose_device
+from graphbam.nn.structures import Structures
 from graphbam.nn.weights import Header, fits_partner, load_colliders, load_weights
-from graphbam.tables.read import Matrix
 
 CELLS_AT_ONCE = 4_000_000
 """Resamples and batches are cut so that no more table cells than this are held at a time."""
@@ -49,9 +49,9 @@ class Colliders(Protocol):
     @property
     def header(self) -> Header: ...
 
-    def answer(
-        self, x_md: Matrix, asked: Sequence[Question], strength_dd: Matrix | None = None
-    ) -> Sequence[Matrix]: ...
+    def pack(self, links_dd: BoolMatrix, pairs_dd: BoolMatrix, strength_dd: Matrix) -> Structures: ...
+
+    def answer(self, x_bmd: Tensor, asked: Structures) -> Matrix: ...
 
 
 class Networks(NamedTuple):

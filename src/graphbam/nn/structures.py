@@ -7,32 +7,15 @@ ones on the right.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor
 
 ABSENT, PARENT, CANDIDATE, NEIGHBOUR = range(4)
 """Role of a column in a structure; absent columns are padding."""
-
-
-class Question(Protocol):
-    """A pair a < b that may have a common child, and the variables around it."""
-
-    @property
-    def a(self) -> int: ...
-
-    @property
-    def b(self) -> int: ...
-
-    @property
-    def candidates(self) -> NDArray[np.int64]: ...
-
-    @property
-    def neighbours(self) -> NDArray[np.int64]: ...
 
 
 class Structures(NamedTuple):
@@ -49,6 +32,12 @@ class Structures(NamedTuple):
         """Some of the structures."""
         return Structures(self.table_s[key], self.columns_sw[key], self.roles_sw[key])
 
+    def triples(self) -> NDArray[np.int64]:
+        """Rows (a, c, b), one for each candidate c of parents a and b, structure by structure."""
+        s, w = (self.roles_sw == CANDIDATE).nonzero(as_tuple=True)
+        triples = torch.stack([self.columns_sw[s, 0], self.columns_sw[s, w], self.columns_sw[s, 1]], -1)
+        return np.asarray(triples.cpu().numpy())
+
     @property
     def widths_s(self) -> Tensor:
         """How many columns each structure has."""
@@ -62,18 +51,19 @@ class Structures(NamedTuple):
 
 
 def find_structures(
-    skeleton_bdd: Tensor,
+    links_bdd: Tensor,
     pairs_bdd: Tensor,
     strength_bdd: Tensor,
     *,
     max_candidates: int,
     max_neighbours: int,
+    all_candidates: bool = False,
 ) -> Structures:
     """Structures of all given pairs that have a candidate.
 
     Parameters
     ----------
-    skeleton_bdd : Tensor of bool, shape (B, D, D)
+    links_bdd : Tensor of bool, shape (B, D, D)
         Which variables are adjacent; symmetric.
     pairs_bdd : Tensor of bool, shape (B, D, D)
         Pairs that may share a child; only entries i < j are read.
@@ -81,6 +71,8 @@ def find_structures(
         How sure each link is, between 0 and 1: where there are too many candidates or neighbours, the surest stay.
     max_candidates, max_neighbours : int
         Most of each in a structure.
+    all_candidates : bool
+        Whether those that are too many go into further structures of the same pair, instead of none.
 
     Returns
     -------
@@ -89,66 +81,27 @@ def find_structures(
 
     Examples
     --------
-    >>> skeleton = torch.zeros(1, 4, 4, dtype=torch.bool)
-    >>> skeleton[0, [0, 1, 2, 2, 2, 3], [2, 2, 0, 1, 3, 2]] = True  # 0 — 2 — 1 and 2 — 3
+    >>> links = torch.zeros(1, 4, 4, dtype=torch.bool)
+    >>> links[0, [0, 1, 2, 2, 2, 3], [2, 2, 0, 1, 3, 2]] = True  # 0 — 2 — 1 and 2 — 3
     >>> pairs = torch.zeros(1, 4, 4, dtype=torch.bool).index_put((*torch.tensor([[0], [0], [1]]),), torch.tensor(True))
-    >>> found = find_structures(skeleton, pairs, skeleton.float(), max_candidates=3, max_neighbours=3)
+    >>> found = find_structures(links, pairs, links.float(), max_candidates=3, max_neighbours=3)
     >>> found.columns_sw[:, :3].tolist(), found.roles_sw[:, :4].tolist()
     ([[0, 1, 2]], [[1, 1, 2, 0]])
     """
     table_s, i_s, j_s = pairs_bdd.triu(1).nonzero(as_tuple=True)
-    beside_i, beside_j = skeleton_bdd[table_s, i_s], skeleton_bdd[table_s, j_s]
-    keep = (beside_i & beside_j).any(-1)
-    table_s, i_s, j_s, beside_i, beside_j = (part[keep] for part in (table_s, i_s, j_s, beside_i, beside_j))
+    beside_i, beside_j = links_bdd[table_s, i_s], links_bdd[table_s, j_s]
+    n_candidates_s = (beside_i & beside_j).sum(-1)
+    n_parts_s = -(n_candidates_s // -max_candidates) if all_candidates else (n_candidates_s > 0).long()
+    which_s = torch.arange(len(table_s), device=table_s.device).repeat_interleave(n_parts_s)
+    part_s = torch.arange(len(which_s), device=table_s.device) - (n_parts_s.cumsum(0) - n_parts_s)[which_s]
+    table_s, i_s, j_s, beside_i, beside_j = (part[which_s] for part in (table_s, i_s, j_s, beside_i, beside_j))
     parents_s2 = torch.stack([i_s, j_s], -1)
     to_i, to_j = strength_bdd[table_s, i_s], strength_bdd[table_s, j_s]
     alone = (beside_i ^ beside_j).scatter(-1, parents_s2, False)
-    children = _strongest(beside_i & beside_j, to_i * to_j, max_candidates)
+    children = _strongest(beside_i & beside_j, to_i * to_j, max_candidates, part_s)
     neighbours = _strongest(alone, torch.where(beside_i, to_i, to_j), max_neighbours)
     parts = [(parents_s2, torch.ones_like(parents_s2, dtype=torch.bool)), children, neighbours]
     return _pack(table_s, [column for column, _ in parts], [valid for _, valid in parts])
-
-
-def pack_structures(
-    asked: Iterable[Question], *, max_candidates: int, max_neighbours: int, strength_dd: ArrayLike | None = None
-) -> Structures:
-    """Structures of one table from a list of questions, in its order.
-
-    Too many candidates are spread over several structures, one after the other. Of too many neighbours the surest
-    stay, by `strength_dd` (D, D); without it, the first.
-
-    Examples
-    --------
-    >>> from graphbam.directions.questions import Question
-    >>> asked = [Question(0, 3, np.array([1, 2, 5]), np.array([4]))]
-    >>> pack_structures(asked, max_candidates=2, max_neighbours=9).columns_sw.tolist()
-    [[0, 3, 1, 2, 4], [0, 3, 5, 4, 0]]
-    """
-    rows: list[list[int]] = []
-    roles: list[list[int]] = []
-    for one in asked:
-        near = _surest(one, strength_dd, max_neighbours)
-        for start in range(0, len(one.candidates), max_candidates):
-            some = one.candidates[start : start + max_candidates].tolist()
-            rows.append([one.a, one.b, *some, *near])
-            roles.append([PARENT] * 2 + [CANDIDATE] * len(some) + [NEIGHBOUR] * len(near))
-    table_s = torch.zeros(len(rows), dtype=torch.int64)
-    return Structures(table_s, _rectangle(rows).long(), _rectangle(roles).to(torch.uint8))
-
-
-def _surest(one: Question, strength_dd: ArrayLike | None, most: int) -> list[int]:
-    near = np.asarray(one.neighbours)
-    if strength_dd is not None and len(near) > most:
-        links = np.asarray(strength_dd)
-        near = near[np.argsort(-np.maximum(links[one.a, near], links[one.b, near]), kind="stable")]
-    result: list[int] = near[:most].tolist()
-    return result
-
-
-def _rectangle(rows: Sequence[Sequence[int]]) -> Tensor:
-    """Rows of different length as one array, zeros at the end."""
-    width = max((len(row) for row in rows), default=0)
-    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows]).view(len(rows), width)
 
 
 def gather_columns(x_bmd: Tensor, structures: Structures) -> Tensor:
@@ -166,11 +119,14 @@ def gather_columns(x_bmd: Tensor, structures: Structures) -> Tensor:
     return (x_swm * (roles_sw != ABSENT)[..., None]).mT.contiguous()
 
 
-def _strongest(member_sd: Tensor, strength_sd: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Columns of the `most` strongest members, and which of those places are taken."""
-    ranked = torch.where(member_sd, strength_sd.float(), -1.0)
-    values, columns = ranked.topk(min(most, ranked.shape[-1]), dim=-1)
-    return columns, values >= 0
+def _strongest(member_sd: Tensor, strength_sd: Tensor, most: int, part_s: Tensor | int = 0) -> tuple[Tensor, Tensor]:
+    """Columns of the `most` strongest members, or of the next so many, and which of those places are taken."""
+    n_variables = member_sd.shape[-1]
+    ranked_sd = torch.where(member_sd, strength_sd, -1.0).argsort(dim=-1, descending=True, stable=True)
+    places_k = torch.arange(min(most, n_variables), device=member_sd.device)
+    rank_sk = (torch.as_tensor(part_s).reshape(-1, 1) * most + places_k).expand(len(member_sd), -1)
+    columns_sk = ranked_sd.gather(-1, rank_sk.clamp(max=n_variables - 1))
+    return columns_sk, rank_sk < member_sd.sum(-1, keepdim=True)
 
 
 def _pack(table_s: Tensor, columns: list[Tensor], valid: list[Tensor]) -> Structures:

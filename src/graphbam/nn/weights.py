@@ -27,7 +27,7 @@ from graphbam.errors import ConfigError, WeightsError
 from graphbam.nn.edge_net import EdgeNet
 from graphbam.nn.immorality_net import ImmoralityNet
 from graphbam.nn.network import Config, Network
-from graphbam.nn.structures import CANDIDATE, Question, Structures, gather_columns, pack_structures
+from graphbam.nn.structures import CANDIDATE, Structures, find_structures, gather_columns
 
 Net = TypeVar("Net", bound=Network)
 Source = str | os.PathLike[str]
@@ -41,6 +41,9 @@ CHECKPOINT = "checkpoint"
 
 CELLS_A_CHUNK = 2_000_000
 """Tables are sent through the network in chunks of about so many cells, to bound memory."""
+
+CELLS_IN_CACHE = 50_000
+"""The same for structures on a CPU: one large chunk takes a fifth longer there."""
 
 ROWS_A_CHUNK = 60_000
 """Most rows in one chunk: attention over attributes launches one block per row, and GPUs allow 65,535."""
@@ -223,34 +226,34 @@ class LoadedColliders(Loaded[ImmoralityNet]):
         Structures of equal width go through the network together, so padding costs nothing.
         """
         p_sw = torch.zeros(structures.roles_sw.shape, dtype=torch.float64)
+        most = CELLS_IN_CACHE if self.device.type == "cpu" else CELLS_A_CHUNK
         for width in structures.widths_s.unique().tolist():
             (places,) = (structures.widths_s == width).nonzero(as_tuple=True)
-            for part in places.split(chunk_size(x_bmd.shape[1], width)):
+            for part in places.split(chunk_size(x_bmd.shape[1], width, most)):
                 some = structures.pick(part).cut(width)
                 x_smw = gather_columns(x_bmd, some).to(self.device, torch.float32)
                 logits = self.network(x_smw, some.roles_sw.to(self.device))
                 p_sw[part, :width] = calibrate(logits.cpu(), self.header.calibration).sigmoid()
         return p_sw * (structures.roles_sw == CANDIDATE)
 
-    def answer(
-        self, x_md: ArrayLike, asked: Sequence[Question], strength_dd: ArrayLike | None = None
-    ) -> list[NDArray[np.float64]]:
-        """Probabilities for each candidate of each question about one table, as `questions.claim_table` takes them.
+    def pack(self, links_dd: ArrayLike, pairs_dd: ArrayLike, strength_dd: ArrayLike) -> Structures:
+        """What the network looks at to find the common children of pairs, in one table.
 
         Parameters
         ----------
-        x_md : array_like, shape (M, D)
-            The table, prepared as for edge weights.
-        asked : sequence of Question
-            Pairs with candidates and neighbours, such as `questions.find_questions` lists.
-        strength_dd : array_like, shape (D, D), optional
+        links_dd, pairs_dd : array_like of bool, shape (D, D)
+            Which variables are neighbours, and which pairs are asked about (`graphbam.directions.immoralities`).
+        strength_dd : array_like, shape (D, D)
             Probabilities of links, to choose among too many neighbours.
         """
+        links, pairs, strength = (torch.from_numpy(np.array(part))[None] for part in (links_dd, pairs_dd, strength_dd))
         sizes = {name: getattr(self.network.config, name) for name in ("max_candidates", "max_neighbours")}
-        packed = pack_structures(asked, strength_dd=strength_dd, **sizes)
-        x_bmd = torch.as_tensor(np.asarray(x_md, dtype=np.float32))[None]
-        p_n = self.probabilities(x_bmd, packed)[packed.roles_sw == CANDIDATE].numpy()  # in the order of the questions
-        return np.split(p_n, np.cumsum([len(one.candidates) for one in asked])[:-1]) if asked else []
+        return find_structures(links, pairs, strength, **sizes, all_candidates=True)
+
+    def answer(self, x_bmd: Tensor, asked: Structures) -> NDArray[np.float64]:
+        """Probabilities of the candidates, in the order of ``asked.triples()``; mean over draws of one table."""
+        p_sw = torch.stack([self.probabilities(x_md[None], asked) for x_md in x_bmd]).mean(0)
+        return np.asarray(p_sw[asked.roles_sw == CANDIDATE].numpy())
 
 
 @torch.no_grad()
@@ -265,9 +268,10 @@ def run_in_chunks(network: Network, x_bmd: Tensor, rows: Sequence[float] | None 
     return torch.cat(logits)
 
 
-def chunk_size(n_samples: int, n_variables: int) -> int:
+def chunk_size(n_samples: int, n_variables: int, most_cells: int | None = None) -> int:
     """How many tables of this shape go through a network at a time."""
-    return max(1, min(CELLS_A_CHUNK // (n_samples * n_variables), ROWS_A_CHUNK // n_samples))
+    most_cells = CELLS_A_CHUNK if most_cells is None else most_cells
+    return max(1, min(most_cells // (n_samples * n_variables), ROWS_A_CHUNK // n_samples))
 
 
 def calibrate(logits: Tensor, calibration: Calibration | None) -> Tensor:

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphbam.directions.evidence import TERMS, describe_claims
-from graphbam.inference.answers import ask_colliders, list_questions
+from graphbam.directions.immoralities import TERMS, describe, pairs_to_ask
+from graphbam.graphs.graph import SKELETON
 from graphbam.nn.structures import CANDIDATE
 from graphbam.nn.weights import Calibration, LoadedColliders, LoadedWeights
 from graphbam.simulation.config import SimulationConfig
@@ -125,7 +125,7 @@ def simulated_children(
 
 
 def fit_evidence(features_nt: Tensor, children_n: Tensor) -> dict[str, float]:
-    """Weights of `graphbam.directions.evidence` that minimise the cross-entropy, by name.
+    """Weights of `graphbam.directions.immoralities` that minimise the cross-entropy, by name.
 
     Examples
     --------
@@ -154,15 +154,16 @@ def simulated_claims(
     edges: LoadedWeights, colliders: LoadedColliders, rng: torch.Generator, config: SimulationConfig, n_tables: int
 ) -> tuple[Tensor, Tensor]:
     """Features (N, 5) and truth (N) of all claims about fresh tables, asked for as a user's table would be."""
-    plain = dataclasses.replace(colliders, header=dataclasses.replace(colliders.header, evidence=None))
     features, truths = [], []
     for n_variables, n_samples in CLAIM_SHAPES:
         tables = sample_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
         p_bdd3 = edges.probabilities(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()))
         for x_md, dag_dd, p_dd3 in zip(tables.x_bmd, tables.dag_bdd, p_bdd3, strict=True):
-            claims = ask_colliders(plain, x_md[None], list_questions(p_dd3.numpy()), p_dd3.numpy())
-            a, b, c = (torch.from_numpy(claims[place].copy()) for place in ("a", "b", "c"))
+            p_dd3 = p_dd3.numpy()
+            packed = colliders.pack(*pairs_to_ask(p_dd3), p_dd3[..., SKELETON])
+            triples_n3 = packed.triples()
+            a, c, b = torch.from_numpy(triples_n3).unbind(1)
             arrow_dd = dag_dd.cpu() > 0
-            features.append(torch.from_numpy(describe_claims(claims, p_dd3.numpy())))
+            features.append(torch.from_numpy(describe(triples_n3, colliders.answer(x_md[None], packed), p_dd3)))
             truths.append(arrow_dd[a, c] & arrow_dd[b, c] & ~(arrow_dd | arrow_dd.T)[a, b])
     return torch.cat(features), torch.cat(truths)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
+from graphbam.directions.immoralities import MORAL_FROM
 from graphbam.errors import ConfigError
 from graphbam.nn.cost import Work
 from graphbam.nn.edge_net import EdgeNetConfig
@@ -121,7 +122,7 @@ class StructureConfig(Config):
     """Edge weights, by name or path, whose mistakes are learnt from; None: all mistakes are invented."""
     edges_share: float = 0.7
     """Share of bursts with those mistakes; the others have invented ones."""
-    moral_threshold: float = 0.1
+    moral_threshold: float = MORAL_FROM
     """Probability from which a pair counts as moral there."""
 
     flawless: float = 0.2

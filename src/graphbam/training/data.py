@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from graphbam.directions.immoralities import LINKED_FROM
 from graphbam.errors import ConfigError
 from graphbam.graphs.graph import MORAL, SKELETON
 from graphbam.nn.immorality_net import ImmoralityNetConfig
@@ -339,8 +340,8 @@ def believe(
 def ask_edges(config: StructureConfig, tables: Tables, weights: LoadedWeights) -> Belief:
     """Links above one half, and pairs that are moral with some small probability at least."""
     p_bdd3 = weights.probabilities(tables.x_bmd).to(tables.x_bmd.device, torch.float32)
-    skeleton_bdd = p_bdd3[..., SKELETON] > 0.5
-    return Belief(_off_diagonal(skeleton_bdd), p_bdd3[..., MORAL] > config.moral_threshold, p_bdd3[..., SKELETON])
+    skeleton_bdd = p_bdd3[..., SKELETON] >= LINKED_FROM
+    return Belief(_off_diagonal(skeleton_bdd), p_bdd3[..., MORAL] >= config.moral_threshold, p_bdd3[..., SKELETON])
 
 
 def invent_mistakes(rng: torch.Generator, config: StructureConfig, classes_bdd: Tensor) -> Belief:
