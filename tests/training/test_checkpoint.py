@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 
 
 def make_stepper(config, steps):
-    settings = {"weight_decay": 0.1, "clip_norm": 1.0, "ema_decay": 0.9, "capture": False}
+    settings = {"weight_decay": 0.1, "clip_norm": 1.0, "ema_decay": 0.9, "capture": False, "muon": True}
     stepper = Stepper(new_network(config, CPU), EdgeTask(), **settings)
     rng = torch.Generator().manual_seed(5)
     for _ in range(steps):
@@ -32,7 +32,7 @@ def make_stepper(config, steps):
 def everything(stepper):
     tensors = [*stepper.parameters, *stepper.average]
     for parameter in stepper.parameters:
-        tensors += [stepper.optimizer.state[parameter][key] for key in sorted(stepper.optimizer.state[parameter])]
+        tensors += [value for _, value in sorted(stepper.remembered(parameter).items())]
     return [tensor.detach().clone() for tensor in tensors]
 
 

@@ -206,6 +206,13 @@ class EdgeNet(Network):
         logits_bdd3 = (logits_bdd3 + logits_bdd3.transpose(-3, -2)) / 2
         return logits_bdd3.view(*x.shape[:-2], *logits_bdd3.shape[1:])
 
+    def channel_matrices(self) -> list[nn.Parameter]:
+        """Those of the embedding, the observation layers, the cross covariance and the pair blocks."""
+        parts = [self.embedding.mix, self.observation]
+        if isinstance(self.head, PairHead):
+            parts += [self.head.cross, self.head.blocks]
+        return [p for part in parts for p in part.parameters() if p.ndim >= 2]
+
     def compilable(self) -> list[nn.Module]:
         """All but the end of the head."""
         return [self.embedding, *self.observation, self.correlation, *self.bilinear, *self.head.compilable()]

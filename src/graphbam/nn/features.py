@@ -14,6 +14,9 @@ relatives. Four sizes of correlations bring it out, each between 0 and 1 and 1 o
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -33,8 +36,8 @@ N_CORRELATIONS = 1 + len(TABLE_POLES)
 N_SIZES = 4
 """Sizes that `read_sizes` gives for every pair."""
 
-_MOST_CELLS = {"cpu": 2**15, "cuda": 2**24}
-"""Pairs of variables handled at once; on a CPU they stay in its cache."""
+MOST_CELLS = 2**15
+"""Pairs of variables that `least_given_one` handles at once on a CPU: they stay in its cache."""
 
 
 def read_correlations(x_bmd: Tensor) -> Tensor:
@@ -93,11 +96,29 @@ def least_given_one(r: Tensor) -> Tensor:
             [0.6200, 1.0000, 0.6200],
             [0.0000, 0.6200, 1.0000]])
     """
-    d, limit = r.shape[-1], _MOST_CELLS.get(r.device.type, 2**15)
-    parts = torch.arange(d, device=r.device).split(max(1, limit * d // r.numel()))
+    if r.is_cuda:
+        return _compiled_least()(r)
+    d = r.shape[-1]
+    parts = torch.arange(d, device=r.device).split(max(1, MOST_CELLS * d // r.numel()))
     eye = torch.eye(d, dtype=r.dtype, device=r.device)
     scale = (1 - r.square() * (1 - eye)).clamp_min(1e-9).rsqrt()
     return torch.cat([_least_of_rows(r, scale, rows) for rows in parts], -2)
+
+
+def least_at_once(r: Tensor) -> Tensor:
+    """`least_given_one` as one expression over all triples; compiled, it is one reduction that stores none of them."""
+    place = torch.arange(r.shape[-1], device=r.device)
+    scale = (1 - r.square() * (place[:, None] != place)).clamp_min(1e-9).rsqrt()
+    given = (r[..., None] - r[..., :, None, :] * r[..., None, :, :]).abs()
+    given = given * (scale[..., :, None, :] * scale[..., None, :, :])
+    apart = (place[:, None, None] != place) & (place[None, :, None] != place)
+    return torch.minimum(torch.where(apart, given, 1.0).amin(-1), r.abs())
+
+
+@functools.lru_cache
+def _compiled_least() -> Callable[[Tensor], Tensor]:
+    """For GPUs, where one third variable after the other is a launch each."""
+    return torch.compile(least_at_once, dynamic=True)
 
 
 def _least_of_rows(r: Tensor, scale: Tensor, rows: Tensor) -> Tensor:

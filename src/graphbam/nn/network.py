@@ -60,6 +60,10 @@ class Network(nn.Module):
         """Blocks worth compiling."""
         raise NotImplementedError
 
+    def channel_matrices(self) -> list[nn.Parameter]:
+        """Weights that an optimiser may treat as matrices between channels; none, unless a network names some."""
+        return []
+
     def compile_blocks(self) -> Self:
         """Compile every block in place with free shapes: one compilation serves all blocks of a kind and all sizes."""
         for part in self.compilable():

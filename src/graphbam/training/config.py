@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Forward = Callable[..., Tensor]
 
+OPTIMIZERS = ("muon", "adamw")
+"""Names of optimisers."""
+
 
 class Objective(NamedTuple):
     """What is minimised, and what is reported."""
@@ -194,6 +197,8 @@ class TrainConfig:
     window: int = 6
     """Shapes simulated together and then visited in mixed order."""
 
+    optimizer: str = "muon"
+    """For the matrices between channels: "muon" or "adamw". AdamW keeps all other weights in either case."""
     learning_rate: float = 1.5e-3
     warmup_steps: int = 400
     weight_decay: float = 1e-2
@@ -219,6 +224,8 @@ class TrainConfig:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it must be above zero")
         if not self.variables or min(self.variables) < 2 or not self.samples or min(self.samples) < 2:
             raise ConfigError("variables and samples must hold at least one size each, all at least 2")
+        if self.optimizer not in OPTIMIZERS:
+            raise ConfigError(f"optimizer={self.optimizer!r} is unknown; choose from {', '.join(OPTIMIZERS)}")
         find_task(self.task).check(self)
         if self.cells_per_step < self.widths[0] * self.samples[0]:
             smallest = f"{self.samples[0]} × {self.widths[0]}"
@@ -244,7 +251,7 @@ class TrainConfig:
         steps = {"cells_per_step": 480_000, "max_tables": 256, "curriculum_start": 0.4, "curriculum_steps": 2_000}
         steps |= {"burst": 20, "window": 5}  # tables and the edge pass are launches mostly: larger bursts are cheaper
         parts = {"task": "immoralities", "network": ImmoralityNetConfig(), "settings": StructureConfig()}
-        return cls(**(grid | steps | parts | changes))
+        return cls(**(grid | steps | parts | {"optimizer": "adamw"} | changes))
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -258,6 +265,7 @@ class TrainConfig:
             "network": EdgeNetConfig.paper(),
             "simulation": SimulationConfig.preset("paper"),
             "size_lean": 0.0,
+            "optimizer": "adamw",
         }
         return cls(**(grid | parts | {"learning_rate": 1e-3, "cells_per_step": 120_000} | changes))
 
@@ -287,8 +295,8 @@ class TrainConfig:
 
 
 def _name_task(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Headers from before configs said their task: those with structures learn immoralities."""
-    renewed = dict(values)
+    """Headers from before configs said their task: those with structures learn immoralities. All were AdamW's."""
+    renewed = {"optimizer": "adamw"} | dict(values)
     if "structures" in renewed:
         renewed["settings"] = renewed.pop("structures")
         renewed["task"] = "edges" if renewed["settings"] is None else "immoralities"

@@ -144,6 +144,7 @@ class _Run:
             ema_decay=config.ema_decay,
             capture=device.type == "cuda" and not distributed,
             forward=forward,
+            muon=config.optimizer == "muon",
         )
         self.progress = Progress()
         self.floor_seconds = 0.0

@@ -11,9 +11,11 @@ import dataclasses
 import torch
 from torch import Tensor, nn
 
+from graphbam.errors import ConfigError
 from graphbam.nn.network import Network
 from graphbam.training.config import Task, TrainConfig
 from graphbam.training.data import AnyBatch, Shape, rebuild
+from graphbam.training.muon import Muon
 
 Shapes = tuple[torch.Size, ...]
 """Shapes of all tensors of a batch."""
@@ -63,6 +65,7 @@ class Stepper:
         ema_decay: float,
         capture: bool,
         forward: nn.Module | None = None,
+        muon: bool = False,
     ):
         self.task = task
         self.network, self.forward = network, forward or network
@@ -72,20 +75,30 @@ class Stepper:
         device = self.parameters[0].device
         self.task.state.to(device)
         self.rate = torch.zeros((), device=device)
-        matrices = [p for p in self.parameters if p.ndim >= 2]
-        vectors = [p for p in self.parameters if p.ndim < 2]
-        groups = [
-            {"params": matrices, "weight_decay": weight_decay},
-            {"params": vectors, "weight_decay": 0.0},
-        ]
-        self.optimizer = torch.optim.AdamW(
-            groups, lr=self.rate, betas=(0.9, 0.98), fused=True, capturable=device.type == "cuda"
-        )
+        self.optimizers = self._optimizers(weight_decay, muon)
         self.average = [p.detach().clone() for p in self.parameters]
         self.totals = torch.zeros(len(self.task.reported) + 3, device=device)  # gradient norm, skipped, steps
         self.graphs: dict[Shapes, _Captured | None] = {}
         self.skips: dict[Shape, Tensor] = {}
         self.pool = torch.cuda.graph_pool_handle() if capture else None
+
+    def _optimizers(self, weight_decay: float, muon: bool) -> list[torch.optim.Optimizer]:
+        """AdamW, and Muon for matrices between channels if asked; vectors do not decay."""
+        turned = [p for p in self.network.channel_matrices() if p.requires_grad] if muon else []
+        if muon and not turned:
+            raise ConfigError(f"{type(self.network).__name__} names no matrices for Muon; train with optimizer='adamw'")
+        rest = {p for p in self.parameters if p.ndim >= 2} - set(turned)
+        groups = [
+            {"params": [p for p in self.parameters if p in rest], "weight_decay": weight_decay},
+            {"params": [p for p in self.parameters if p.ndim < 2], "weight_decay": 0.0},
+        ]
+        capturable = self.rate.device.type == "cuda"
+        adamw = torch.optim.AdamW(groups, lr=self.rate, betas=(0.9, 0.98), fused=True, capturable=capturable)
+        return [adamw, Muon(turned, self.rate, weight_decay)] if turned else [adamw]
+
+    def remembered(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """What the optimisers remember of a parameter."""
+        return {key: value for optimizer in self.optimizers for key, value in optimizer.state[parameter].items()}
 
     def step(self, batch: AnyBatch, rate: float) -> None:
         """Learn from one batch at a learning rate."""
@@ -120,7 +133,7 @@ class Stepper:
         tensors = {f"{TASK}{name}": value for name, value in self.task.state.state_dict().items()}
         for name, parameter, average in zip(self.names, self.parameters, self.average, strict=True):
             tensors |= {f"{WEIGHT}{name}": parameter, f"{AVERAGE}{name}": average}
-            tensors |= {f"{MOMENT}{key}.{name}": value for key, value in self.optimizer.state[parameter].items()}
+            tensors |= {f"{MOMENT}{key}.{name}": value for key, value in self.remembered(parameter).items()}
         return {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
@@ -130,11 +143,13 @@ class Stepper:
         for name, parameter, average in zip(self.names, self.parameters, self.average, strict=True):
             parameter.data.copy_(tensors[WEIGHT + name])
             average.copy_(tensors[AVERAGE + name])
-            self.optimizer.state[parameter] = {}
         places = dict(zip(self.names, self.parameters, strict=True))
+        owners = {p: o for o in self.optimizers for group in o.param_groups for p in group["params"]}
+        for parameter, optimizer in owners.items():
+            optimizer.state[parameter] = {}
         for full in (full for full in tensors if full.startswith(MOMENT)):
             key, name = full.removeprefix(MOMENT).split(".", 1)
-            self.optimizer.state[places[name]][key] = tensors[full].to(places[name].device)
+            owners[places[name]].state[places[name]][key] = tensors[full].to(places[name].device)
 
     def start_average(self) -> None:
         """Let the average begin at the weights as they are now."""
@@ -148,14 +163,14 @@ class Stepper:
         return network
 
     def _update(self, batch: AnyBatch) -> None:
-        self.optimizer.zero_grad(set_to_none=True)
+        self._forget_gradients()
         goal, parts = self.task.objective(self.forward, batch)
         goal.backward()
         norm = nn.utils.clip_grad_norm_(self.parameters, self.clip_norm, foreach=True)
         bad = (~torch.isfinite(norm)).float()
-        # where set, the fused kernel leaves weights and moments as they were
-        self.optimizer.found_inf = bad  # type: ignore[attr-defined]
-        self.optimizer.step()
+        for optimizer in self.optimizers:  # where this is set, they leave weights and moments as they were
+            optimizer.found_inf = bad  # type: ignore[attr-defined]
+            optimizer.step()
         torch._foreach_lerp_(self.average, list[Tensor](self.parameters), 1 - self.ema_decay)
         with torch.no_grad():
             values = torch.stack([*parts, norm])
@@ -163,10 +178,14 @@ class Stepper:
             self.skips[batch.shape] += bad
             self.totals += torch.cat([torch.where(bad > 0, 0.0, values), torch.stack([bad, one])])
 
+    def _forget_gradients(self) -> None:
+        for parameter in self.parameters:
+            parameter.grad = None
+
     def _record(self, batch: AnyBatch) -> _Captured:
         still = rebuild(batch, (part.clone() for part in batch))
         graph = torch.cuda.CUDAGraph()
-        self.optimizer.zero_grad(set_to_none=True)
+        self._forget_gradients()
         torch.cuda.synchronize()
         stream = torch.cuda.current_stream()
         with torch.cuda.graph(graph, pool=self.pool, stream=stream, capture_error_mode="thread_local"):
