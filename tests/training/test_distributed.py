@@ -131,6 +131,7 @@ def test_two_processes_learn_what_one_learns_from_both(problem, folder):
         clip_norm=config.clip_norm,
         ema_decay=config.ema_decay,
         capture=False,
+        muon=config.optimizer == "muon",
     )
     lines = [json.loads(line) for line in (folder / "run" / "log.jsonl").read_text().splitlines()]
     ranks = zip(*(Stream(config, CPU, rank=rank) for rank in (0, 1)), strict=True)
