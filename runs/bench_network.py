@@ -5,12 +5,14 @@
     python runs/bench_network.py --device cuda --agreement edges
     python runs/bench_network.py --device cuda --throughput
     python runs/bench_network.py --device cuda --layers
+    python runs/bench_network.py --device cuda --kernels
 
 On a GPU: forward and backward at (d=55, M=525, 16 tables) and (d=20, M=150, 32 tables), plain, compiled, and compiled
 and replayed as a CUDA graph; peak memory; the logarithm alone. On a CPU: the forward pass at d=100, M=500. With
 `--agreement`: how far the answers of the same weights differ between CPU and GPU, plain and compiled. With
 `--throughput`: tables a second in whole optimiser steps, where shapes are drawn as the paper draws them. With
-`--layers`: forward and backward of every kind of layer on its own, at the large shape.
+`--layers`: forward and backward of every kind of layer on its own. With `--kernels`: which kinds of kernels a pass
+consists of, and the ones that take longest. Both at four shapes.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from graphbam.nn import spd
 from graphbam.nn.cost import forward_work
@@ -39,6 +41,19 @@ from graphbam.training.objectives import EdgeTask, edge_loss
 from graphbam.training.step import Stepper
 
 SHAPES = {"large": (16, 525, 55), "small": (32, 150, 20)}
+"""Tables, samples and variables of the batches that are timed as a whole …"""
+
+MORE_SHAPES = SHAPES | {"wide": (4, 1000, 100), "short": (96, 50, 40)}
+"""… and layer by layer."""
+
+KERNELS = {
+    "attention": ("flash", "fmha", "sdpa"),
+    "inverse factors": ("invert_factor",),
+    "compiled": ("triton",),
+    "products": ("gemm", "cutlass", "cublas", "nvjet", "splitk"),
+    "copies": ("memcpy", "memset"),
+}
+"""Kinds of kernels, by parts of their names; the rest are operations of PyTorch that were not compiled."""
 
 Inputs = tuple[Tensor | list[Tensor], ...]
 """What a layer is given; the features of pairs come as a list."""
@@ -52,8 +67,14 @@ def main() -> None:
     parser.add_argument("--agreement", metavar="WEIGHTS", help="compare answers instead of times")
     parser.add_argument("--throughput", action="store_true", help="over the paper's shapes, instead of times")
     parser.add_argument("--layers", action="store_true", help="every kind of layer on its own, instead of whole passes")
+    parser.add_argument("--kernels", action="store_true", help="kinds of kernels, instead of whole passes")
     parser.add_argument("--json")
     options = parser.parse_args()
+    with own_stream(options.device):
+        run(options)
+
+
+def run(options: argparse.Namespace) -> None:
     if options.agreement:
         print_agreement(options.agreement)
         return
@@ -61,9 +82,9 @@ def main() -> None:
         for design in options.designs:
             print_throughput(design, options.device)
         return
-    if options.layers:
+    if options.layers or options.kernels:
         for design in options.designs:
-            print_layers(design, options.device)
+            (print_layers if options.layers else print_kernels)(design, options.device)
         return
     rows = on_gpu(options.designs, options.modes) if options.device == "cuda" else on_cpu(options.designs)
     names = list(rows[0])
@@ -174,7 +195,7 @@ def print_throughput(design: str, device: str, cells: int = 480_000, repeats: in
         network.compile_blocks()
     settings = {name: getattr(config, name) for name in ("weight_decay", "clip_norm", "ema_decay")}
     seconds = {}
-    with torch.cuda.stream(torch.cuda.Stream()) if device == "cuda" else contextlib.nullcontext():
+    with own_stream(device):
         stepper = Stepper(network, EdgeTask(), capture=device == "cuda", **settings)
         for shape in sorted(shape_grid(config), key=lambda shape: -shape.n_samples * shape.n_variables):
             batch = random_batch(shape, device)
@@ -199,7 +220,18 @@ def random_batch(shape: Shape, device: str) -> Batch:
 def print_layers(design: str, device: str) -> None:
     """Milliseconds of forward and backward of the layers of each kind, with what the network gives them as input."""
     network = EdgeNet(DESIGNS[design]()).to(device)
-    x_bmd = torch.randn(*SHAPES["large"], generator=torch.Generator().manual_seed(0)).to(device)
+    for shape in MORE_SHAPES.values():
+        print(f"\n{design}, {shape}\n| kind | layers | ms each | ms |\n|---|---|---|---|")
+        for kind, layers in meet_layers(network, shape, device).items():
+            milliseconds = time_layer(*layers[-1], device)
+            print(f"| {kind} | {len(layers)} | {milliseconds:.2f} | {len(layers) * milliseconds:.2f} |", flush=True)
+
+
+def meet_layers(
+    network: EdgeNet, shape: tuple[int, int, int], device: str
+) -> dict[str, list[tuple[nn.Module, Inputs]]]:
+    """Layers by kind, each with what a table of this shape gives it."""
+    x_bmd = torch.randn(*shape, generator=torch.Generator().manual_seed(0)).to(device)
     met: dict[str, list[tuple[nn.Module, Inputs]]] = {}
 
     def note(layer: nn.Module, inputs: Inputs) -> None:
@@ -214,18 +246,55 @@ def print_layers(design: str, device: str) -> None:
         hook.remove()
     if device == "cuda":
         network.compile_blocks()
-    print("| kind | layers | ms each | ms |\n|---|---|---|---|")
-    for kind, layers in met.items():
-        milliseconds = time_layer(*layers[-1], device)
-        print(f"| {kind} | {len(layers)} | {milliseconds:.2f} | {len(layers) * milliseconds:.2f} |", flush=True)
+    return met
+
+
+def print_kernels(design: str, device: str, most: int = 15) -> None:
+    """Time and number of launches by kind of kernel in one forward and backward pass, and the longest kernels."""
+    network = EdgeNet(DESIGNS[design]()).to(device)
+    if device == "cuda":
+        network.compile_blocks()
+    for shape in MORE_SHAPES.values():
+        x_bmd = torch.randn(*shape, generator=torch.Generator().manual_seed(0)).to(device)
+        times = profile_pass(network, x_bmd)
+        kinds: dict[str, list[float]] = {}
+        for name, parts in times.items():
+            kind = next((k for k, words in KERNELS.items() if any(w in name.lower() for w in words)), "other")
+            kinds.setdefault(kind, []).extend(parts)
+        print(f"\n{design}, {shape}\n| kind of kernel | launches | ms |\n|---|---|---|")
+        for kind, parts in sorted(kinds.items(), key=lambda item: -sum(item[1])):
+            print(f"| {kind} | {len(parts)} | {sum(parts):.2f} |")
+        for name, parts in sorted(times.items(), key=lambda item: -sum(item[1]))[:most]:
+            print(f"{sum(parts):8.3f} ms {len(parts):5d} × {name[:90]}", flush=True)
+
+
+def profile_pass(network: EdgeNet, x_bmd: Tensor) -> dict[str, list[float]]:
+    """Milliseconds of every launch of one pass, by the name of the kernel; of every operation, on a CPU."""
+
+    def work() -> None:
+        torch.autograd.grad(network(x_bmd).square().mean(), list(network.parameters()))
+
+    work()
+    on_gpu = x_bmd.is_cuda
+    kind = torch.profiler.ProfilerActivity.CUDA if on_gpu else torch.profiler.ProfilerActivity.CPU
+    with torch.profiler.profile(activities=[kind]) as profiler:
+        work()
+        synchronised_clock(x_bmd.device.type)
+    times: dict[str, list[float]] = {}
+    for event in profiler.events():
+        microseconds = event.device_time if on_gpu else event.self_cpu_time_total
+        times.setdefault(event.name, []).append(microseconds / 1e3)
+    return times
 
 
 def time_layer(layer: nn.Module, inputs: Inputs, device: str) -> float:
     inputs = tree_map(lambda part: part.detach().clone().requires_grad_(part.ndim > 1), inputs)
     grad = torch.ones_like(layer(*inputs))
 
+    leaves = [part for part in tree_leaves(inputs) if part.requires_grad] + list(layer.parameters())
+
     def work() -> None:
-        layer(*inputs).backward(grad)
+        torch.autograd.grad(layer(*inputs), leaves, grad, allow_unused=True)
 
     if device == "cuda":
         return time_on_gpu(capture(work))
@@ -245,9 +314,14 @@ def capture(work: Callable[[], None]) -> Callable[[], None]:
     work()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
         work()
     return graph.replay
+
+
+def own_stream(device: str) -> contextlib.AbstractContextManager[object]:
+    """A graph cannot be captured on the default stream, nor share gradients with it."""
+    return torch.cuda.stream(torch.cuda.Stream()) if device == "cuda" else contextlib.nullcontext()
 
 
 def time_on_gpu(work: Callable[[], None], repeats: int = 15) -> float:

@@ -9,9 +9,21 @@ import pytest
 )
 def test_all_kinds_of_layers_are_timed(run_script, tiny_config, monkeypatch, capsys, design, kinds):
     script, config = run_script("bench_network", run_name="bench_network"), tiny_config(design)
-    monkeypatch.setitem(script["SHAPES"], "large", (2, 9, 5))
+    for name in list(script["MORE_SHAPES"]):
+        monkeypatch.setitem(script["MORE_SHAPES"], name, (2, 9, 5))
     monkeypatch.setitem(script["DESIGNS"], design, lambda: config)
     script["print_layers"](design, "cpu")
-    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()]
+    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if " | " in line]
     assert {line[0].removeprefix("| ") for line in lines} >= kinds
-    assert all(float(line[2]) >= 0 for line in lines[2:])
+    assert all(float(line[2]) >= 0 for line in lines if line[1].isdigit())
+
+
+def test_kernels_are_counted_by_kind(run_script, tiny_config, monkeypatch, capsys):
+    script, config = run_script("bench_network", run_name="bench_network"), tiny_config("default")
+    script["MORE_SHAPES"].clear()
+    script["MORE_SHAPES"]["tiny"] = (2, 9, 5)
+    monkeypatch.setitem(script["DESIGNS"], "default", lambda: config)
+    script["print_kernels"]("default", "cpu")
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")][1:]
+    assert {row[0].removeprefix("| ") for row in rows} >= {"other"}
+    assert all(int(row[1]) > 0 and float(row[2].removesuffix(" |")) >= 0 for row in rows)
