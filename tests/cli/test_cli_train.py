@@ -3,11 +3,12 @@
 import json
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from graphbam.cli import app
 from graphbam.errors import ConfigError, WeightsError
-from graphbam.nn.weights import load_weights
+from graphbam.nn.weights import load_colliders, load_weights, save_weights
 
 
 def run(*words):
@@ -37,3 +38,25 @@ def test_wrong_settings_are_one_clear_error(tmp_path, words, error, message):
     result = run("train", "-o", tmp_path / "run", "--device", "cpu", *words)
     assert isinstance(result.exception, error)
     assert message in str(result.exception)
+
+
+@pytest.mark.parametrize("extra", [[], ["--edges", "toy"]])
+def test_the_command_line_trains_colliders(tiny_net, tmp_path, extra):
+    save_weights(tmp_path / "toy.safetensors", tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32))
+    extra = [str(tmp_path / "toy.safetensors") if word == "toy" else word for word in extra]
+    out = tmp_path / "run"
+    options = ["--network", "collider", "--tiny", "--steps", "2", "--device", "cpu", "--out", str(out), *extra]
+    result = CliRunner().invoke(app, ["train", *options])
+    assert result.exit_code == 0, result.output
+    stored = load_colliders(out / "weights.safetensors").header.train["settings"]
+    assert stored["edges"] == (extra[1] if extra else None)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["--edges", "edges"], "is for collider networks"), (["--network", "colider"], "collider-paper")],
+)
+def test_the_command_line_explains_mistakes(tmp_path, options, words):
+    result = CliRunner().invoke(app, ["train", "--steps", "1", "--out", str(tmp_path), *options])
+    assert isinstance(result.exception, ConfigError)
+    assert words in str(result.exception)

@@ -3,11 +3,12 @@
 import pytest
 import torch
 from torch import nn
+from toy_runs import run
 
-from graphbam.nn.weights import Header, LoadedWeights
+from graphbam.nn.weights import Header, LoadedWeights, load_colliders
 from graphbam.simulation.config import SimulationConfig
 from graphbam.training import calibration
-from graphbam.training.calibration import fit_calibration, simulated_logits
+from graphbam.training.calibration import fit_calibration, fit_child_calibration, simulated_children, simulated_logits
 
 
 @pytest.mark.parametrize(
@@ -55,3 +56,14 @@ def test_tables_travel_to_where_the_network_is(monkeypatch):
     assert network.seen == {"meta"}
     assert logits.shape == (2 * 3 + 2 * 6, 3)
     assert classes.shape == weights.shape == logits.shape[:1]
+
+
+def test_calibration_sees_all_candidates_of_fresh_structures(tiny_immoralities, tmp_path):
+    config = tiny_immoralities()
+    loaded = load_colliders(run(config, tmp_path, 2))
+    logits, truth = simulated_children(loaded, torch.Generator().manual_seed(0), config, 5)
+    assert logits.shape == truth.shape
+    assert len(logits) >= 5 * 2 * 4  # structures, widths, numbers of samples
+    assert 0 < truth.double().mean() < 1
+    fitted = fit_child_calibration(torch.full((100,), 0.0), torch.arange(100) < 20)
+    assert torch.tensor(fitted.offsets[0]).sigmoid().item() == pytest.approx(0.2, abs=1e-3)

@@ -1,4 +1,7 @@
-"""The stream: what batch k holds depends on the seed, the rank and k, and on nothing else."""
+"""The stream: what batch k holds depends on the seed, the rank and k, and on nothing else.
+
+Structures to learn from: labels are immoralities of the truth, whatever mistakes the skeleton has.
+"""
 
 import dataclasses
 import itertools
@@ -7,11 +10,28 @@ import pytest
 import torch
 
 from graphbam.errors import ConfigError
+from graphbam.graphs.graph import v_structures
+from graphbam.nn.structures import ABSENT, CANDIDATE, PARENT, Structures, find_structures, gather_columns
+from graphbam.nn.weights import load_weights, save_weights
+from graphbam.simulation.config import SimulationConfig
+from graphbam.simulation.values import sample_tables
 from graphbam.tables.rows import count_rows_each
-from graphbam.training.config import TrainConfig
-from graphbam.training.data import Stream, allowed_shapes, mix_seed, shape_grid
+from graphbam.training.config import StructureConfig, TrainConfig
+from graphbam.training.data import (
+    Shape,
+    Stream,
+    allowed_shapes,
+    ask_edges,
+    common_children,
+    draw_variables,
+    invent_mistakes,
+    mix_seed,
+    shape_grid,
+    simulate_structures,
+)
 
 CPU = torch.device("cpu")
+PERFECT = StructureConfig(flawless=1.0)
 
 
 def take(n, config, **options):
@@ -149,3 +169,167 @@ def test_mixed_seeds_are_spread_over_all_bits():
         share = sum(seed >> bit & 1 for seed in seeds) / len(seeds)
         assert 0.4 < share < 0.6
     assert mix_seed(0, 1) != mix_seed(1, 0)
+
+
+# ── structures: labels and mistakes ────────────────────────────────────────────────────────────────────────────────
+
+
+def worlds(rng, n_tables=6, n_variables=12, n_samples=20):
+    config = SimulationConfig.preset("broad")
+    return sample_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
+
+
+def test_without_mistakes_the_labels_are_all_v_structures_of_the_graph(rng):
+    tables = worlds(rng, n_tables=12)
+    belief = invent_mistakes(rng, PERFECT, tables.classes_bdd)
+    found = find_structures(*belief, max_candidates=12, max_neighbours=12)
+    children = common_children(tables.dag_bdd, found)
+    seen = set()
+    for k, column in children.nonzero().tolist():
+        table, columns = int(found.table_s[k]), found.columns_sw[k].tolist()
+        seen.add((table, columns[0], columns[column], columns[1]))
+    expected = set()
+    for table, dag in enumerate(tables.dag_bdd.numpy()):
+        for a, c, b in v_structures(dag).tolist():
+            expected.add((table, min(a, b), c, max(a, b)))
+    assert seen == expected
+    assert len(seen) > 5
+
+
+def test_an_adjacent_pair_has_no_common_child_to_orient():
+    """In 0 → 2 ← 1 with 0 → 1 nothing is a v-structure, though 2 is a child of both."""
+    dag = torch.tensor([[[0, 1, 1], [0, 0, 1], [0, 0, 0]]])
+    one = Structures(torch.tensor([0]), torch.tensor([[0, 1, 2]]), torch.tensor([[1, 1, 2]]))
+    assert common_children(dag, one).tolist() == [[0, 0, 0]]
+    dag[0, 0, 1] = 0
+    assert common_children(dag, one).tolist() == [[0, 0, 1]]
+
+
+def test_labels_mark_candidates_only(rng, tiny_immoralities):
+    for batch in take(6, tiny_immoralities()):
+        assert (batch.roles_bd[batch.children_bd > 0] == CANDIDATE).all()
+
+
+def test_no_mistakes_is_the_truth(rng):
+    classes = worlds(rng).classes_bdd
+    belief = invent_mistakes(rng, PERFECT, classes)
+    assert torch.equal(belief.skeleton_bdd, classes == 1)
+    assert torch.equal(belief.pairs_bdd, classes == 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "truth"), [("missed", 1), ("confused", 2), ("invented", 0), ("married", 0), ("married_links", 1)]
+)
+def test_each_kind_of_mistake_touches_its_own_class(rng, kind, truth):
+    classes = worlds(rng, 60, 12, 2).classes_bdd
+    rates = dict.fromkeys(("missed", "confused", "invented", "married", "married_links"), 0.0) | {kind: 0.8}
+    belief = invent_mistakes(rng, StructureConfig(flawless=0.0, **rates), classes)
+    wrong = (belief.skeleton_bdd != (classes == 1)) | (belief.pairs_bdd != (classes == 2))
+    assert wrong[classes == truth].any()
+    assert not wrong[classes != truth].any()
+    for matrix in belief:
+        assert torch.equal(matrix, matrix.mT)
+    assert not belief.skeleton_bdd.diagonal(dim1=1, dim2=2).any()
+
+
+def test_the_mistakes_of_edge_weights_are_theirs(rng, tiny_net, tmp_path):
+    save_weights(tmp_path / "edges.safetensors", tiny_net(rng, dtype=torch.float32))
+    weights = load_weights(tmp_path / "edges.safetensors")
+    tables = worlds(rng)
+    belief = ask_edges(StructureConfig(moral_threshold=0.3), tables, weights)
+    p = weights.probabilities(tables.x_bmd).float()
+    assert torch.equal(belief.pairs_bdd, p[..., 2] > 0.3)
+    off = ~torch.eye(12, dtype=torch.bool)
+    assert torch.equal(belief.skeleton_bdd, (p[..., 1] > 0.5) & off)
+    assert torch.equal(belief.strength_bdd, p[..., 1])
+
+
+def test_a_stream_can_follow_edge_weights(tiny_net, tiny_immoralities, tmp_path):
+    path = tmp_path / "edges.safetensors"
+    net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32)
+    with torch.no_grad():
+        net.head.classes.bias.copy_(torch.tensor([0.0, 3.0, 1.0]))  # sees links everywhere
+    save_weights(path, net)
+    following = tiny_immoralities(settings={"edges": str(path), "edges_share": 1.0})
+    batches = take(4, following)
+    assert same(batches, take(4, following))
+    assert not same(batches, take(4, tiny_immoralities()))
+    counts = [(batch.roles_bd == CANDIDATE).sum(-1).float().mean() for batch in batches]
+    assert min(counts) > 1.5  # nearly all variables are candidates then
+
+
+# ── structures: batches ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_batches_are_structures_of_fixed_shapes(tiny_immoralities):
+    config = tiny_immoralities()
+    grid = set(shape_grid(config))
+    for batch in take(12, config):
+        assert batch.shape in grid
+        assert batch.x_bmd.dtype == torch.float32
+        assert batch.roles_bd.dtype == batch.children_bd.dtype == torch.uint8
+        assert ((batch.roles_bd == PARENT).sum(-1) == 2).all()
+        assert (batch.roles_bd == CANDIDATE).any(-1).all()
+        assert ((batch.roles_bd == CANDIDATE).sum(-1) <= 2).all()
+        assert batch.x_bmd.mT[batch.roles_bd == ABSENT].eq(0).all()
+        assert torch.isfinite(batch.x_bmd).all()
+
+
+def test_a_batch_depends_on_seed_rank_and_step_alone(tiny_immoralities):
+    config = tiny_immoralities()
+    whole = take(9, config)
+    torch.manual_seed(3)
+    assert same(whole, take(9, config))
+    assert same(whole[5:], take(4, config, first_step=5))
+    assert same(whole, take(9, config, workers=1))
+    other = take(9, config, rank=1)
+    assert [batch.shape for batch in other] == [batch.shape for batch in whole]
+    assert not same(whole, other)
+
+
+def test_wide_batches_hold_wide_structures_where_there_are_any(rng, tiny_immoralities):
+    config = tiny_immoralities(simulation=SimulationConfig.preset("paper").narrow(degree=4), variables=(12,))
+    batch = simulate_structures(rng, config, Shape(8, 12, 7), CPU)
+    assert ((batch.roles_bd != ABSENT).sum(-1) > 4).float().mean() > 0.9
+
+
+def test_columns_are_gathered_for_as_many_structures_as_can_be_used(rng, tiny_immoralities, monkeypatch):
+    """Dense tables have far more, and all of them at once fill the memory."""
+    asked = []
+
+    def gather(x_bmd, found):
+        asked.append(len(found.table_s))
+        return gather_columns(x_bmd, found)
+
+    monkeypatch.setattr("graphbam.training.data.gather_columns", gather)
+    dense = SimulationConfig.preset("paper").narrow(degree=12)
+    config = tiny_immoralities(simulation=dense, variables=(25,), settings={"columns_a_structure": 20.0})
+    batch = simulate_structures(rng, config, Shape(8, 12, 7), CPU)
+    assert asked == [len(batch.x_bmd)]
+
+
+def test_few_structures_are_repeated_rather_than_missing(rng, tiny_immoralities):
+    config = tiny_immoralities(variables=(3,), settings={"columns_a_structure": 0.01})
+    assert simulate_structures(rng, config, Shape(20, 8, 4), CPU).x_bmd.shape == (40, 8, 4)
+
+
+def test_worlds_without_structures_are_refused(rng, tiny_immoralities):
+    config = tiny_immoralities(variables=(2,), samples=(3,))
+    with pytest.raises(ConfigError, match="no pair with a common neighbour"):
+        simulate_structures(rng, config, Shape(2, 3, 4), CPU)
+
+
+def test_edge_weights_that_see_nothing_are_left_aside(rng, tiny_net, tiny_immoralities, tmp_path):
+    path = tmp_path / "blind.safetensors"
+    net = tiny_net(rng, dtype=torch.float32)
+    with torch.no_grad():
+        net.head.classes.bias.copy_(torch.tensor([50.0, 0.0, 0.0]))
+    save_weights(path, net)
+    config = tiny_immoralities(settings={"edges": str(path), "edges_share": 1.0})
+    assert simulate_structures(rng, config, Shape(3, 8, 4), CPU).x_bmd.shape == (6, 8, 4)
+
+
+def test_tables_are_large_enough_for_the_width(rng, tiny_immoralities):
+    config = tiny_immoralities(variables=(3, 4, 5, 8))
+    assert {draw_variables(rng, config, Shape(1, 8, 7)) for _ in range(40)} == {5, 8}
+    assert {draw_variables(rng, config, Shape(1, 8, 4)) for _ in range(80)} == {3, 4, 5, 8}

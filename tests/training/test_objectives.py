@@ -1,5 +1,6 @@
-"""The loss against a loop over pairs written from the paper, and its behaviour where logarithms and roots are steep."""
+"""The losses against loops written from the paper, and their behaviour where logarithms and roots are steep; tasks."""
 
+import itertools
 import math
 
 import pytest
@@ -7,7 +8,13 @@ import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from graphbam.training.objectives import edge_loss, moral_penalty
+from graphbam.training.config import task_of
+from graphbam.training.data import Stream
+from graphbam.training.loop import new_network
+from graphbam.training.objectives import EdgeTask, ImmoralityTask, child_loss, edge_loss, moral_penalty
+from graphbam.training.step import Stepper
+
+CPU = torch.device("cpu")
 
 
 def problem(rng, b, d, spread=2.0):
@@ -109,3 +116,45 @@ def test_perfect_and_hopeless_answers():
     right = 40 * torch.nn.functional.one_hot(classes, 3).double()
     assert edge_loss(right, classes).total() < 1e-6
     assert edge_loss(-right, classes).total() > 20
+
+
+# ── common children ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_loss_is_the_mean_over_candidates(rng):
+    logits = torch.randn(3, 5, generator=rng, dtype=torch.float64)
+    roles = torch.tensor([[1, 1, 2, 2, 3], [1, 1, 2, 0, 0], [1, 2, 1, 3, 3]])
+    children = torch.tensor([[0, 0, 1, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 0]])
+    p = logits.sigmoid()
+    losses = [-p[0, 2].log(), -(1 - p[0, 3]).log(), -p[1, 2].log(), -(1 - p[2, 1]).log()]
+    loss = child_loss(logits, roles, children)
+    assert_close(loss.total, torch.stack(losses).mean())
+    assert_close(loss.children, torch.stack(losses[::2]).mean())
+    assert_close(loss.others, torch.stack(losses[1::2]).mean())
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_a_batch_of_one_kind_has_a_finite_loss(label):
+    roles = torch.tensor([[1, 1, 2]])
+    assert all(torch.isfinite(part) for part in child_loss(torch.zeros(1, 3), roles, torch.full((1, 3), label)))
+
+
+def test_a_poisoned_batch_of_structures_is_skipped(tiny_immoralities):
+    config = tiny_immoralities()
+    settings = {"weight_decay": 0.1, "clip_norm": 1.0, "ema_decay": 0.9, "capture": False}
+    stepper = Stepper(new_network(config, CPU), task_of(config), **settings)
+    good, bad = itertools.islice(Stream(config, CPU), 2)
+    stepper.step(good, 1e-3)
+    before = [p.detach().clone() for p in stepper.parameters]
+    stepper.step(bad._replace(x_bmd=bad.x_bmd * float("nan")), 1e-3)
+    assert all(torch.equal(a, b) for a, b in zip(before, stepper.parameters, strict=True))
+    statistics = stepper.statistics()
+    assert list(statistics) == ["loss", "children", "others", "gradient_norm", "skipped", "steps"]
+    assert (statistics["skipped"], statistics["steps"]) == (1, 2)
+
+
+def test_the_task_follows_from_the_config(tiny_training, tiny_immoralities):
+    assert isinstance(task_of(tiny_training()), EdgeTask)
+    assert isinstance(task_of(tiny_immoralities()), ImmoralityTask)
+    x, roles = ImmoralityTask().example(CPU)
+    assert x.shape[::2] == roles.shape
