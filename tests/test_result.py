@@ -352,4 +352,4 @@ def test_improper_probabilities_are_refused(p):
 
 
 def test_a_failure_is_falsy():
-    assert not Failure("t.csv", "is empty")
+    assert not Failure("t.csv", GraphbamError("is empty"))

@@ -496,7 +496,12 @@ class Failure:
     """A table of `infer_many` that could not be used, and why."""
 
     source: str
-    message: str
+    error: GraphbamError
+
+    @property
+    def message(self) -> str:
+        """The error in one sentence."""
+        return str(self.error)
 
     def __bool__(self) -> bool:
         return False

@@ -193,9 +193,9 @@ def test_without_matplotlib_the_picture_is_missed_aloud(infer, table, monkeypatc
     ("options", "message"),
     [
         (["--weights", "nope"], "error: no weights named 'nope'"),
-        (["--device", "abacus"], "error: device='abacus' cannot be used here"),
-        (["--missing", "guess"], "error: missing='guess' is not known"),
-        (["--large", "all"], "error: large='all' is not known"),
+        (["--device", "abacus"], "error: --device abacus cannot be used here"),
+        (["--missing", "guess"], "error: --missing guess is not known"),
+        (["--large", "all"], "error: --large all is not known"),
         (["--threshold", "2"], "error: --threshold 2.0 is not a probability"),
         (["--fdr", "0"], "error: --fdr 0.0 is not a share"),
         (["--objective", "best"], "error: --objective best is unknown"),
@@ -208,8 +208,8 @@ def test_without_matplotlib_the_picture_is_missed_aloud(infer, table, monkeypatc
         (["--require", "a -> z"], "error: knowledge names 'z'"),
         (["--tiers", "a | a"], "error: 'a' is in tier 1 and in tier 2"),
         (["--knowledge", "none.json"], "error: none.json cannot be read"),
-        (["--max-rows", "1"], "error: max_rows=1"),
-        (["--stability", "-1"], "error: stability=-1"),
+        (["--max-rows", "1"], "error: --max-rows 1 is not a whole number"),
+        (["--stability", "-1"], "error: --stability -1 is not a number"),
     ],
 )
 def test_wrong_options_give_one_line_and_write_nothing(infer, table, options, message):
@@ -262,15 +262,18 @@ def test_a_folder_of_tables_survives_a_bad_one(infer, table, tmp_path):
     for name in ("one.csv", "two.csv", "two.tsv"):
         pd.read_csv(table).to_csv(folder / name, index=False, sep="\t" if name.endswith("tsv") else ",")
     (folder / "bad.csv").write_text("")
-    code, text, error, out = infer(folder)
+    (folder / "gaps.csv").write_text("a,b\n1,2\n2,\n3,4\n4,5\n5,6\n")
+    code, text, error, out = infer(folder, "--missing", "error")
     assert code == 1
     assert error.startswith("error: ")
     assert "bad.csv is empty" in error
-    assert error.count("\n") == 1
+    assert "or use --missing auto." in error
+    assert error.count("\n") == 2
     assert {path.name for path in out.iterdir()} == {"one", "two_csv", "two_tsv"}
     assert all({path.name for path in one.iterdir()} == FILES for one in out.iterdir())
-    assert "3 of 4 tables done, 1 failed" in text
+    assert "3 of 5 tables done, 2 failed" in text
     (folder / "bad.csv").unlink()
+    (folder / "gaps.csv").unlink()
     code, text, error, _ = infer(folder, "--json")
     assert (code, error) == (0, "")
     assert len(json.loads(text)["tables"]) == 3

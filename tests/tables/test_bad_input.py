@@ -251,8 +251,8 @@ def test_repairs_do_not_touch_the_numbers(tmp_path, name):
 
 
 SETTINGS = {
-    "unknown rule for missing": ({"missing": "guess"}, "choose one of 'auto'"),
-    "unknown rule for many rows": ({"large": "all"}, "choose one of 'subsample'"),
+    "unknown rule for missing": ({"missing": "guess"}, "choose from auto"),
+    "unknown rule for many rows": ({"large": "all"}, "choose from subsample"),
     "no rows allowed": ({"max_rows": 3}, "not a whole number from 4 on"),
     "negative resamples": ({"stability": -1}, "number of resamples"),
     "half a resample": ({"stability": 0.5}, "number of resamples"),

@@ -161,7 +161,7 @@ def _write(answer: Result | Failure, folder: Path, cut: Cut) -> dict[str, Any]:
     from graphbam.result import Failure
 
     if isinstance(answer, Failure):
-        return {"source": answer.source, "error": answer.message}
+        return {"source": answer.source, "error": answer.error.say(Setting.as_option)}
     files = answer.save(folder, cut)
     notes = [] if figures.has_matplotlib() else [NO_PICTURE]
     return {"source": answer.source, "result": answer, "files": files, "notes": notes}

@@ -291,7 +291,7 @@ def _prepare_each(
         except GraphbamError as error:
             is_path = isinstance(data, (str, os.PathLike))
             source = _describe(data, name) if is_path or name else f"table {k + 1} ({type(data).__name__})"
-            answers[k] = Failure(source, str(error))
+            answers[k] = Failure(source, error)
 
 
 def _batch_by_shape(prepared: Iterable[tuple[int, Prepared]]) -> Iterator[dict[int, Prepared]]:
@@ -317,7 +317,7 @@ def _infer_batch(ready: Mapping[int, Prepared], config: InferConfig, networks: N
         p_ndd3 = run_network(networks.edges, x_nbmd.flatten(0, 1), rows)
     except GraphbamError as error:
         if len(ready) == 1:
-            return {k: Failure(one.source, str(error)) for k, one in ready.items()}
+            return {k: Failure(one.source, error) for k, one in ready.items()}
         alone = [_infer_batch({k: one}, config, networks) for k, one in ready.items()]
         return {k: answer for each in alone for k, answer in each.items()}
     p_ndd3 = p_ndd3.reshape(*x_nbmd.shape[:2], *p_ndd3.shape[1:]).mean(axis=1)
@@ -326,5 +326,5 @@ def _infer_batch(ready: Mapping[int, Prepared], config: InferConfig, networks: N
         try:
             answers[k] = _finish(one, config, networks, x_bmd, p_dd3)
         except GraphbamError as error:
-            answers[k] = Failure(one.source, str(error))
+            answers[k] = Failure(one.source, error)
     return answers

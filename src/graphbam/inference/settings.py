@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
-from graphbam.errors import ConfigError
+from graphbam.errors import ConfigError, Setting
 from graphbam.tables.config import Large, Missing, PrepareConfig, setting
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class InferConfig:
     ('id',)
     >>> InferConfig(stability=-1)
     Traceback (most recent call last):
-    graphbam.errors.ConfigError: stability=-1 is not a number of resamples; pass 0, or about 100.
+    graphbam.errors.ConfigError: stability=-1 is not a number of resamples; choose 0, or about 100.
     """
 
     weights: WeightsLike = setting("edges", "Name of shipped weights, or a file.")
@@ -57,7 +57,8 @@ class InferConfig:
         names = [self.drop] if isinstance(self.drop, str) else self.drop
         object.__setattr__(self, "drop", tuple(str(name) for name in names))
         if isinstance(self.stability, bool) or self.stability != int(self.stability) or self.stability < 0:
-            raise ConfigError(f"stability={self.stability!r} is not a number of resamples; pass 0, or about 100.")
+            found = Setting("stability", self.stability)
+            raise ConfigError(found, " is not a number of resamples; choose 0, or about 100.")
 
 
 class FlatSettings(TypedDict, total=False):

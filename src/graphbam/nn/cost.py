@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
-from graphbam.errors import ConfigError
+from graphbam.errors import ConfigError, Setting
 from graphbam.nn import spd
 from graphbam.nn.edge_net import RAW_POLES, EdgeNetConfig
 
@@ -208,8 +208,8 @@ def explained_memory(n_samples: int, n_variables: int) -> Iterator[None]:
         if not is_exhaustion(error):
             raise
         raise ConfigError(
-            f"{n_samples} rows × {n_variables} variables do not fit into memory. Pass a smaller max_rows, drop "
-            "variables, or on a GPU try device='cpu'."
+            f"{n_samples} rows × {n_variables} variables do not fit into memory. Use a smaller ",
+            *(Setting("max_rows"), ", leave variables out, or on a GPU try ", Setting("device", "cpu"), "."),
         ) from None
 
 

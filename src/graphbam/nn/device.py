@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from graphbam.errors import ConfigError
+from graphbam.errors import ConfigError, Setting
 
 
 def choose_device(device: str = "auto") -> torch.device:
@@ -21,5 +21,5 @@ def choose_device(device: str = "auto") -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:  # what torch raises for one it lacks
         reason = str(error).splitlines()[0].rstrip(".")
-        raise ConfigError(f"device={device!r} cannot be used here: {reason}. Pass 'auto' or 'cpu'.") from None
+        raise ConfigError(Setting("device", device), f" cannot be used here: {reason}. Choose auto or cpu.") from None
     return torch.device(device)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, TypeAlias, get_args
 
-from graphbam.errors import ConfigError
+from graphbam.errors import ConfigError, Setting
 
 Missing: TypeAlias = Literal["auto", "drop", "impute", "error"]
 Large: TypeAlias = Literal["subsample", "average"]
@@ -31,7 +31,7 @@ class PrepareConfig:
     PrepareConfig(missing='impute', max_rows=5000, large='subsample', independent_rows=False, seed=0)
     >>> PrepareConfig(missing="ignore")
     Traceback (most recent call last):
-    graphbam.errors.ConfigError: missing='ignore' is not known; choose one of 'auto', 'drop', 'impute', 'error'.
+    graphbam.errors.ConfigError: missing='ignore' is not known; choose from auto, drop, impute, error.
     """
 
     missing: Missing = setting("auto", "What to do about missing values: auto, drop, impute or error.")
@@ -49,9 +49,9 @@ class PrepareConfig:
 
 def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise ConfigError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, allowed))}.")
+        raise ConfigError(Setting(name, value), f" is not known; choose from {', '.join(allowed)}.")
 
 
 def _check_number(name: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ConfigError(f"{name}={value!r} is not a whole number from {least} on.")
+        raise ConfigError(Setting(name, value), f" is not a whole number from {least} on.")

@@ -29,7 +29,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphbam.errors import TableError
+from graphbam.errors import Setting, TableError
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
 from graphbam.tables.domain import correlate, describe_table
 from graphbam.tables.read import Matrix, Table, spell_columns
@@ -196,7 +196,9 @@ def _refuse_gaps(table: Table, gaps: npt.NDArray[np.bool_]) -> None:
     row, column = np.argwhere(gaps)[0]
     raise TableError(
         f"{table.source}: {_count(gaps.sum(), 'missing value')} (first: row {row + 1}, column "
-        f"{table.names[column]!r}). Fill them, or pass missing='auto'."
+        f"{table.names[column]!r}). Fill them, or use ",
+        Setting("missing", "auto"),
+        ".",
     )
 
 
@@ -214,7 +216,9 @@ def _drop_gappy_columns(
     if (~gappy).sum() < 2:
         raise TableError(
             f"{table.source}: too little is known of {listed}, and fewer than two columns are left. "
-            "Fill the gaps, or pass missing='impute'."
+            "Fill the gaps, or use ",
+            Setting("missing", "impute"),
+            ".",
         )
     changes.append(f"left out for missing values: {listed}")
     return tuple(name for name, g in zip(table.names, gappy, strict=True) if not g), x_md[:, ~gappy]
@@ -228,8 +232,9 @@ def _close_gaps(x_md: Matrix, policy: Missing, source: str, changes: list[str]) 
     if policy == "drop" or (policy == "auto" and hit.mean() <= MAX_ROWS_DROPPED):
         if (~hit).sum() < LEAST_ROWS:
             raise TableError(
-                f"{source}: {(~hit).sum()} of {len(x_md)} rows are complete, and {LEAST_ROWS} are the least. "
-                "Pass missing='impute', or drop the columns with most gaps."
+                f"{source}: {(~hit).sum()} of {len(x_md)} rows are complete, and {LEAST_ROWS} are the least. Use ",
+                Setting("missing", "impute"),
+                ", or leave out the columns with most gaps.",
             )
         changes.append(f"{_count(hit.sum(), 'row')} of {len(x_md)} with missing values left out")
         return x_md[~hit]
