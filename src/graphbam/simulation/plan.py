@@ -21,6 +21,7 @@ from torch import Tensor
 from graphbam.errors import ConfigError
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.graphs import depth_levels, draw_degrees, sample_dags
+from graphbam.simulation.labels import Labels, label_graphs, send
 
 _SPLIT_CELLS = {"cpu": 2**14, "cuda": 2**21}
 """A group of nodes is only divided by number of parents if the parts keep this many values: below, the
@@ -68,8 +69,8 @@ class Plan:
     n_samples: int
     seed: int
     """Of the generator for values, on whatever device."""
-    dag_bdd: Tensor
-    """Graphs after the columns have been shuffled."""
+    labels: Labels
+    """What is true of the shown columns, after these have been shuffled."""
     row_bd: Tensor
     """Row of the buffer that holds each column of the tables."""
     parents_np: Tensor
@@ -89,14 +90,14 @@ class Plan:
         """The same plan with its tensors on `device`, copied without waiting."""
         return dataclasses.replace(
             self,
-            dag_bdd=_send(self.dag_bdd, device),
-            row_bd=_send(self.row_bd, device),
-            parents_np=_send(self.parents_np, device),
-            n_parents_n=_send(self.n_parents_n, device),
-            share_n=_send(self.share_n, device),
-            growth_n=_send(self.growth_n, device),
-            noises={name: _send(rows, device) for name, rows in self.noises.items()},
-            effects={name: _send(rows, device) for name, rows in self.effects.items()},
+            labels=self.labels.to(device),
+            row_bd=send(self.row_bd, device),
+            parents_np=send(self.parents_np, device),
+            n_parents_n=send(self.n_parents_n, device),
+            share_n=send(self.share_n, device),
+            growth_n=send(self.growth_n, device),
+            noises={name: send(rows, device) for name, rows in self.noises.items()},
+            effects={name: send(rows, device) for name, rows in self.effects.items()},
         )
 
 
@@ -127,12 +128,13 @@ def plan_tables(
     ordered = _Ordered(level_n[order_n], family_n[order_n].tolist(), n_parents_n[order_n].tolist())
     levels = _split_levels(ordered, list(config.mechanisms), effects, n_samples, device_type)
     shuffle_bd = torch.rand(n_tables, n_variables, generator=rng).argsort(1)
+    row_bd = row_n.view(n_tables, n_variables).gather(1, shuffle_bd)
     return Plan(
         config=config,
         n_samples=n_samples,
         seed=int(torch.randint(2**62, (), generator=rng)),
-        dag_bdd=_permute(adj_bdd, shuffle_bd).to(torch.int8),
-        row_bd=row_n.view(n_tables, n_variables).gather(1, shuffle_bd),
+        labels=label_graphs(adj_bdd, shuffle_bd, _joined_columns(effects["confounded"], row_bd)),
+        row_bd=row_bd,
         parents_np=_pad_parents(adj_bdd, row_n)[order_n],
         n_parents_n=n_parents_n[order_n],
         share_n=_draw_shares(rng, config, n_tables, n_variables).flatten()[order_n],
@@ -194,9 +196,13 @@ def _pad_parents(adj_bdd: Tensor, row_n: Tensor) -> Tensor:
     return parents_np
 
 
-def _permute(adj_bdd: Tensor, shuffle_bd: Tensor) -> Tensor:
-    rows_bdd = adj_bdd.gather(1, shuffle_bd[:, :, None].expand_as(adj_bdd))
-    return rows_bdd.gather(2, shuffle_bd[:, None, :].expand_as(adj_bdd))
+def _joined_columns(rows: Tensor, row_bd: Tensor) -> Tensor | None:
+    """Pairs of columns that share the one hidden variable of their table; None where there is no such table."""
+    if not len(rows):
+        return None
+    joined_bd = torch.isin(row_bd, rows)
+    pairs_bdd = joined_bd[:, :, None] & joined_bd[:, None, :]
+    return pairs_bdd & ~torch.eye(row_bd.shape[1], dtype=torch.bool)
 
 
 def _draw_shares(rng: torch.Generator, config: SimulationConfig, n_tables: int, n_variables: int) -> Tensor:
@@ -299,9 +305,3 @@ def _split_group(name: str, start: int, stop: int, counts: list[int], n_samples:
             groups.append(Group(name, first, row, counts[row - 1]))
             first = row
     return groups
-
-
-def _send(values: Tensor, device: torch.device) -> Tensor:
-    if device.type == "cuda" and values.numel():  # only pinned memory is copied without waiting
-        values = values.pin_memory()
-    return values.to(device, non_blocking=True)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from graphbam.graphs.graph import edge_classes
 from graphbam.simulation.config import SimulationConfig
+from graphbam.simulation.labels import Labels
 from graphbam.simulation.mechanisms import LINKS, MECHANISMS, soft_clip, unit
 from graphbam.simulation.noise import autocorrelate, rand, randn, sample_noise
 from graphbam.simulation.plan import Group, Level, Plan, plan_tables
@@ -21,14 +22,29 @@ LEAST_SHARE = 0.002
 
 @dataclass(frozen=True)
 class Tables:
-    """A batch of simulated tables with their graphs."""
+    """A batch of simulated tables, and what is true of them.
+
+    Labels speak of the shown variables; where others are hidden, of the latent projection on the shown ones. See
+    `graphbam.simulation.labels`; −1 says that a label has no meaning in a table.
+    """
 
     x_bmd: Tensor
     """Standardised data, float32, shape (B, M, D)."""
     dag_bdd: Tensor
-    """Graphs, int8, shape (B, D, D); entry (i, j) is 1 for i → j."""
+    """Directed edges, int8, shape (B, D, D); entry (i, j) is 1 for i → j."""
     classes_bdd: Tensor
-    """Class of each pair, int64: 0 none, 1 skeleton, 2 moral."""
+    """Class of each pair by its directed edges, int64: 0 none, 1 skeleton, 2 moral. A pair that has only a hidden
+    common cause is no part of the skeleton."""
+    hidden_bdd: Tensor
+    """1 for i ↔ j, a hidden common cause, int8, symmetric."""
+    ancestors_bdd: Tensor
+    """1 where a directed path leads from i to j, int8."""
+    compelled_bdd: Tensor
+    """1 for arrows that the CPDAG directs, int8; −1 in tables with a hidden common cause or a feedback loop."""
+    observed_bmd: Tensor | None = None
+    """Which cells were observed, bool; missing ones are 0 in `x_bmd`. None: all were, in every table."""
+    set_bmd: Tensor | None = None
+    """Which cells were set by an intervention, bool. None: none was, in any table."""
 
 
 class Values(NamedTuple):
@@ -94,7 +110,18 @@ def run_plan(plan: Plan, device: str | torch.device = "cpu") -> Tables:
         for level in plan.levels:
             _simulate_level(rng, plan, level, values)
         x_bdm = _observe(rng, plan, values.x_nm)[plan.row_bd]
-        return Tables(x_bdm.mT.contiguous(), plan.dag_bdd, edge_classes(plan.dag_bdd))
+        return _join_labels(x_bdm.mT.contiguous(), plan.labels)
+
+
+def _join_labels(x_bmd: Tensor, labels: Labels) -> Tables:
+    return Tables(
+        x_bmd=x_bmd,
+        dag_bdd=labels.dag_bdd,
+        classes_bdd=edge_classes(labels.dag_bdd),
+        hidden_bdd=labels.hidden_bdd,
+        ancestors_bdd=labels.ancestors_bdd,
+        compelled_bdd=labels.compelled_bdd,
+    )
 
 
 def _draw_noise(rng: torch.Generator, plan: Plan) -> Tensor:
