@@ -513,7 +513,7 @@ def test_draws_are_averaged_and_long_tables_cut(collider_frame, monkeypatch):
     assert {rows for rows, _ in spy.shapes} == {133}
     assert len(spy.answers) == 3
     np.testing.assert_allclose(np.sort(result.colliders["probability"]), np.sort(np.mean(spy.answers, axis=0)))
-    monkeypatch.setattr("graphbam.inference.answers.COLLIDER_ROWS", 90)
+    monkeypatch.setattr("graphbam.inference.answers.MOST_ROWS", 90)
     spy = Contrast()
     result = gb.infer(collider_frame, colliders=spy)
     assert spy.shapes == [(90, 6)]

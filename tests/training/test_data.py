@@ -5,12 +5,16 @@ Structures to learn from: labels are immoralities of the truth, whatever mistake
 
 import dataclasses
 import itertools
+import types
 
 import pytest
 import torch
 
+from graphbam.directions.immoralities import pairs_to_ask
 from graphbam.errors import ConfigError
 from graphbam.graphs.graph import v_structures
+from graphbam.nn.edge_net import standardise
+from graphbam.nn.immorality_net import MOST_ROWS
 from graphbam.nn.structures import ABSENT, CANDIDATE, PARENT, Structures, find_structures, gather_columns
 from graphbam.nn.weights import load_weights, save_weights
 from graphbam.simulation.config import SimulationConfig
@@ -235,13 +239,27 @@ def test_each_kind_of_mistake_touches_its_own_class(rng, kind, truth):
 def test_the_mistakes_of_edge_weights_are_theirs(rng, tiny_net, tmp_path):
     save_weights(tmp_path / "edges.safetensors", tiny_net(rng, dtype=torch.float32))
     weights = load_weights(tmp_path / "edges.safetensors")
-    tables = worlds(rng)
-    belief = ask_edges(StructureConfig(moral_threshold=0.3), tables, weights)
-    p = weights.probabilities(tables.x_bmd).float()
-    assert torch.equal(belief.pairs_bdd, p[..., 2] > 0.3)
+    tables = worlds(rng, n_samples=200)
+    x_bmd = standardise(tables.x_bmd.cumsum(1))  # rows that repeat each other
+    belief = ask_edges(StructureConfig(moral_threshold=0.3), dataclasses.replace(tables, x_bmd=x_bmd), weights)
+    p = weights.probabilities(x_bmd, count_rows_each(x_bmd.numpy())).float()
+    assert not torch.allclose(p, weights.probabilities(x_bmd).float(), atol=1e-3)
+    assert torch.equal(belief.pairs_bdd, p[..., 2] >= 0.3)
     off = ~torch.eye(12, dtype=torch.bool)
-    assert torch.equal(belief.skeleton_bdd, (p[..., 1] > 0.5) & off)
+    assert torch.equal(belief.skeleton_bdd, (p[..., 1] >= 0.5) & off)
     assert torch.equal(belief.strength_bdd, p[..., 1])
+
+
+def test_the_second_network_learns_from_what_it_will_be_asked():
+    """Training takes links and pairs from edge weights as inference does, over tables as long."""
+    p_dd3 = torch.softmax(2 * torch.randn(12, 12, 3, generator=torch.Generator().manual_seed(0)), -1).double()
+    p_dd3 = (p_dd3 + p_dd3.transpose(0, 1)) / 2
+    weights = types.SimpleNamespace(probabilities=lambda x_bmd, rows: p_dd3[None])
+    belief = ask_edges(StructureConfig(), worlds(torch.Generator().manual_seed(0), n_tables=1), weights)
+    asked = pairs_to_ask(p_dd3.numpy())
+    assert belief.skeleton_bdd[0].tolist() == asked.links_dd.tolist()
+    assert (belief.pairs_bdd[0].numpy() >= asked.pairs_dd).all()  # obvious ones are learnt from, but not asked about
+    assert max(TrainConfig.immoralities().samples) == MOST_ROWS
 
 
 def test_a_stream_can_follow_edge_weights(tiny_net, tiny_immoralities, tmp_path):

@@ -16,10 +16,8 @@ from graphbam.nn.cost import (
     threads,
     threads_for,
 )
+from graphbam.nn.immorality_net import MOST_ROWS
 from graphbam.tables.prepare import Prepared
-
-COLLIDER_ROWS = 1000
-"""It sees at most so many rows, as many as in training: there are hundreds of pairs, each as long as the table."""
 
 
 def find_immoralities(
@@ -29,7 +27,7 @@ def find_immoralities(
 
     `tell` hears how long it will take, when the share `done` of all work is done; E counts the varying columns.
     """
-    p_ee3, x_bme = p_dd3[ready.varying][:, ready.varying], x_bme[:, :COLLIDER_ROWS]
+    p_ee3, x_bme = p_dd3[ready.varying][:, ready.varying], x_bme[:, :MOST_ROWS]
     asked = pairs_to_ask(p_ee3)
     packed = colliders.pack(*asked, p_ee3[..., SKELETON])
     widths = packed.widths_s.tolist()
@@ -49,6 +47,6 @@ def find_immoralities(
 
 def tell_of_rows(n_rows: int) -> tuple[str, ...]:
     """What to say of a table with more rows than the second network takes."""
-    if n_rows <= COLLIDER_ROWS:
+    if n_rows <= MOST_ROWS:
         return ()
-    return (f"directions are judged from {COLLIDER_ROWS} of {n_rows} rows, all that the second network takes",)
+    return (f"directions are judged from {MOST_ROWS} of {n_rows} rows, all that the second network takes",)

@@ -41,6 +41,10 @@ from graphbam.nn.structures import ABSENT, CANDIDATE, NEIGHBOUR, PARENT
 N_ROLES = 3
 """Parents, candidates, neighbours."""
 
+MOST_ROWS = 1000
+"""Rows of the longest tables in training; users' tables are cut to as many. There are hundreds of structures, each as
+long as its table."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImmoralityNetConfig(EdgeNetConfig):

@@ -17,7 +17,7 @@ from graphbam.directions.immoralities import MORAL_FROM
 from graphbam.errors import ConfigError
 from graphbam.nn.cost import Work
 from graphbam.nn.edge_net import EdgeNetConfig
-from graphbam.nn.immorality_net import ImmoralityNetConfig
+from graphbam.nn.immorality_net import MOST_ROWS, ImmoralityNetConfig
 from graphbam.nn.network import Config, Network
 from graphbam.simulation.config import SimulationConfig
 
@@ -244,7 +244,7 @@ class TrainConfig:
         """The second network on structures of broad worlds; narrow structures, the most frequent, come most often."""
         grid: dict[str, Any] = {
             "variables": (5, 8, 10, 15, 20, 30, 40, 50, 70, 100),
-            "samples": (30, 50, 75, 100, 150, 200, 300, 400, 500, 600, 800, 1000),
+            "samples": (30, 50, 75, 100, 150, 200, 300, 400, 500, 600, 800, MOST_ROWS),
             "stagger": 1,
             "size_lean": -1.0,
         }

@@ -26,6 +26,7 @@ from graphbam.nn.immorality_net import ImmoralityNetConfig
 from graphbam.nn.structures import CANDIDATE, Structures, find_structures, gather_columns
 from graphbam.nn.weights import ROWS_A_CHUNK, LoadedWeights, load_weights
 from graphbam.simulation.values import Tables, sample_tables
+from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import StructureConfig, TrainConfig, task_of
 
 MOST_ROUNDS = 4
@@ -338,8 +339,12 @@ def believe(
 
 
 def ask_edges(config: StructureConfig, tables: Tables, weights: LoadedWeights) -> Belief:
-    """Links above one half, and pairs that are moral with some small probability at least."""
-    p_bdd3 = weights.probabilities(tables.x_bmd).to(tables.x_bmd.device, torch.float32)
+    """Links and moral pairs as `graphbam.directions.immoralities` takes them from a user's table.
+
+    Rows that repeat each other count for less here too, or the mistakes would be others than those that users meet.
+    """
+    rows = count_rows_each(tables.x_bmd.cpu().numpy())
+    p_bdd3 = weights.probabilities(tables.x_bmd, rows).to(tables.x_bmd.device, torch.float32)
     skeleton_bdd = p_bdd3[..., SKELETON] >= LINKED_FROM
     return Belief(_off_diagonal(skeleton_bdd), p_bdd3[..., MORAL] >= config.moral_threshold, p_bdd3[..., SKELETON])
 
