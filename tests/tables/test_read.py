@@ -195,6 +195,45 @@ def test_folders_list_their_tables(tmp_path):
         find_tables(tmp_path / "empty")
 
 
+SPELLED = {
+    "prices": (["$0.56", "$ 1,200", "-$3", None], [0.56, 1200, -3, np.nan]),
+    "euros behind": (["0,56 €", "1.200 €", "3 €"], [0.56, 1200, 3]),
+    "decimal commas": (["1,5", "0,250", "7"], [1.5, 0.25, 7]),
+    "thousands": (["1,234", "12,345,678", "7"], [1234, 12345678, 7]),
+    "thousands and fractions": (["1,234.5", "0.25"], [1234.5, 0.25]),
+    "spaces between thousands": (["1 234", "12\u202f345", "7"], [1234, 12345, 7]),
+    "apostrophes between thousands": (["1'234.5", "7"], [1234.5, 7]),
+    "per cent": (["12 %", "3.5%", "−4%"], [12, 3.5, -4]),
+    "exponents": (["€1e3", "€2.5e-1"], [1000, 0.25]),
+}
+
+
+@pytest.mark.parametrize("encode", [False, True])
+@pytest.mark.parametrize(("cells", "expected"), SPELLED.values(), ids=SPELLED)
+def test_numbers_are_read_as_they_are_spelled(cells, expected, encode):
+    """With `encode` too: ranks by frequency would destroy them."""
+    coded = code_column(pd.Series(cells, dtype=object), "v", encode)
+    assert np.array_equal(coded.values, expected, equal_nan=True)
+    assert "read as the numbers it spells" in coded.note
+
+
+@pytest.mark.parametrize("cells", [
+    ["$5", "€7"], ["$5", "7"], ["5 kg", "7 kg"], ["12.05.2020", "13.05.2020"], ["1,5", "1.5"], ["10:30", "11:45"],
+    ["1,23,456", "7"], ["$", "$5"], ["$5$", "$6$"], ["18-25", "26-35"], ["1.2.3", "1.2.4"], ["%", "5%"],
+])  # fmt: skip
+def test_what_does_not_follow_one_rule_stays_text(cells):
+    assert code_column(pd.Series(cells), "v").values is None
+
+
+def test_spoilt_numbers_are_to_be_corrected_not_coded():
+    frame = FRAME.assign(d=[1.0] * 10 + ["oops", "eek"])
+    with pytest.raises(TableError, match=r"text in 2 of 12 rows.*Correct those cells.*drop=\['d'\]") as caught:
+        read_table(frame)
+    assert "encode" not in str(caught.value)
+    with pytest.raises(TableError, match=r"In column 'd': correct those cells.*Or use encode=True to turn text"):
+        read_table(frame.assign(city=["Rome", "Oslo"] * 6))
+
+
 # ── columns ───────────────────────────────────────────────────────────────────────────────────────────────
 
 CODED = {

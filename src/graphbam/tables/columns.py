@@ -1,7 +1,11 @@
 """One column of anything → one column of numbers, or a sentence why not.
 
-Numbers stay as they are and true/false becomes 1/0. Text, categories and dates become numbers only when asked
-(``encode``), because a code is a modelling choice:
+Numbers stay as they are and true/false becomes 1/0. Numbers written with a sign for their unit, with thousands set
+apart or with a decimal comma are read as what they spell: "$0.56", "12 %", "1,234.5", "1 234", "1,5". Every cell must
+follow the same rule: the same sign in all of them or in none; commas between thousands and a decimal point, if all
+cells can be read so, else points between thousands and a decimal comma.
+
+Text, categories and dates become numbers only when asked (``encode``), because a code is a modelling choice:
 
 - dates and durations: days since the earliest;
 - ordered categories, and lists given by the user: the position in that order;
@@ -32,6 +36,17 @@ _TRUE_FALSE = {"true": 1.0, "false": 0.0}
 _LEADING_NUMBER = re.compile(r"\s*[<>≤≥~]?\s*([-+]?\d+(?:\.\d+)?)")
 _SHOWN_LEVELS = 4
 
+_SIGNS = "$€£¥₹%"
+_SPELLED = re.compile(
+    rf"([{_SIGNS}]?)\s*([-+−]?)\s*([{_SIGNS}]?)\s*(\d[\d.,'’\s]*|[.,]\d+)([eE][-+]?\d+)?\s*([{_SIGNS}]?)"
+)
+_GAP = r"['’\s]"
+_WRITINGS = {
+    ",": re.compile(rf"[1-9]\d{{0,2}}(,\d{{3}})+(\.\d+)?|\d{{1,3}}({_GAP}\d{{3}})+(\.\d+)?|\d+\.?\d*|\.\d+"),
+    ".": re.compile(rf"[1-9]\d{{0,2}}(\.\d{{3}})+(,\d+)?|\d{{1,3}}({_GAP}\d{{3}})+(,\d+)?|\d+,?\d*|,\d+"),
+}
+"""How numbers are written where a comma parts thousands, and where a dot does."""
+
 
 @dataclass(frozen=True)
 class Coded:
@@ -43,6 +58,8 @@ class Coded:
     """How it was coded, when that needs saying; or what is wrong with it."""
     is_label: bool = False
     """Text in which no entry repeats, such as identifiers."""
+    is_spoilt: bool = False
+    """Text in fewer than half of the cells, numbers in the others: to be corrected, not coded."""
 
 
 def code_column(column: pd.Series, name: str, encode: Encode = False) -> Coded:
@@ -143,6 +160,10 @@ def _code_objects(column: pd.Series, encode: bool) -> Coded:
     if not is_text.any():
         is_bool = cells.notna().any() and cells.dropna().map(lambda cell: isinstance(cell, (bool, np.bool_))).all()
         return Coded(numbers, "true/false read as 1/0" if is_bool else "")
+    spelled = read_spelled(cells)
+    if spelled is not None:
+        at = int(is_text.argmax())
+        return Coded(spelled, f"text read as the numbers it spells ({cells.iloc[at]!r} → {spelled[at]:.12g})")
     words = cells[is_text].astype(str)
     if is_text.sum() == cells.notna().sum() and words.str.lower().isin(_TRUE_FALSE).all():
         return Coded(_look_up(cells.str.lower(), _TRUE_FALSE), "true/false read as 1/0")
@@ -168,6 +189,42 @@ def _to_numbers(cells: pd.Series) -> Vector:
     return np.array([one(cell) for cell in cells], dtype=np.float64)
 
 
+def read_spelled(cells: Sequence[Any] | pd.Series) -> Vector | None:
+    """Numbers of a column that is written in units, with thousands marks or a decimal comma; None if one cell is not.
+
+    Examples
+    --------
+    >>> read_spelled(["$1,200", "$ 0.56", None]).tolist()
+    [1200.0, 0.56, nan]
+    >>> read_spelled(["1,5", "0,250"]).tolist(), read_spelled(["12 %", "−3 %"]).tolist()
+    ([1.5, 0.25], [12.0, -3.0])
+    >>> read_spelled(["$5", "€7"]), read_spelled(["5 kg"])
+    (None, None)
+    """
+    column = pd.Series(cells, dtype=object)
+    matches: list[re.Match[str]] = []
+    for cell in column.dropna():
+        match = _SPELLED.fullmatch(str(cell))
+        if match is None:
+            return None
+        matches.append(match)
+    signs = {"".join(match.group(1, 3, 6)) for match in matches}
+    if len(signs) != 1 or len(*signs) > 1:
+        return None
+    for thousands, writing in _WRITINGS.items():
+        if all(writing.fullmatch(match[4].strip()) for match in matches):
+            numbers = np.full(len(column), np.nan)
+            numbers[column.notna()] = [_read_match(match, thousands) for match in matches]
+            return numbers
+    return None
+
+
+def _read_match(match: re.Match[str], thousands: str) -> float:
+    digits = re.sub(_GAP, "", match[4]).replace(thousands, "").replace(",", ".")
+    sign = match[2].replace("−", "-")
+    return float(f"{sign}{digits}{match[5] or ''}")
+
+
 def _to_dates(cells: pd.Series) -> pd.Series | None:
     try:
         dates = pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
@@ -182,8 +239,7 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
     at = int(is_text.argmax())
     problem = f"text in {share} (first: row {at + 1}, {_shorten(cells.iloc[at])})"
     if n_text < cells.notna().sum():
-        hint = " among numbers; empty those cells if they stand for missing values" if encode else ""
-        return Coded(None, problem + hint)
+        return Coded(None, problem, is_spoilt=2 * n_text <= cells.notna().sum())
     words = cells.astype("str").where(cells.notna(), None)
     if not encode:
         return Coded(None, problem, is_label=_are_labels(cells))

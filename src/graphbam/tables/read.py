@@ -384,7 +384,7 @@ def _code_columns(
 ) -> tuple[tuple[str, ...], Matrix]:
     coded = {name: code_column(frame[name], name, encode) for name in frame.columns}
     _drop_labels(coded, bool(encode), changes)
-    unreadable = {name: one.note for name, one in coded.items() if one.values is None}
+    unreadable = {name: one for name, one in coded.items() if one.values is None}
     if unreadable:
         _refuse_columns(unreadable, source, encode)
     for note in dict.fromkeys(one.note for one in coded.values() if one.note):
@@ -410,18 +410,26 @@ def _drop_labels(coded: dict[str, Coded], encode: bool, changes: list[str]) -> N
         changes.append(f"column {name!r} holds text in which no entry repeats: taken for row labels and left out")
 
 
-def _refuse_columns(unreadable: Mapping[str, str], source: str, encode: Encode) -> None:
-    shown = [f"column {name!r} holds {note}" for name, note in unreadable.items()]
+def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode) -> None:
+    """Say which columns are not made of numbers; text is offered to be coded, spoilt numbers to be corrected."""
+    shown = [f"column {name!r} holds {one.note}" for name, one in unreadable.items()]
     more = f"; and {len(shown) - 3} more columns like that" if len(shown) > 3 else ""
-    if any(note.startswith("complex") for note in unreadable.values()):
+    if any(one.note.startswith("complex") for one in unreadable.values()):
         shown[0] = f"Complex data not supported: {shown[0]}"
-    offer: list[str | Setting] = (
-        [] if encode else [Setting("encode", True), " to turn text and dates into numbers, or "]
-    )
+    advice: list[str | Setting] = []
+    spoilt = [name for name, one in unreadable.items() if one.is_spoilt]
+    if spoilt:
+        where = "" if len(spoilt) == len(unreadable) else f"In {spell_columns(spoilt)}: "
+        advice.append(f"{where}correct those cells, or empty those cells if they stand for missing values. Or use ")
+    else:
+        advice.append("Use ")
+    if not encode and len(spoilt) < len(unreadable):
+        advice += [Setting("encode", True), " to turn text and dates into numbers, or "]
     rest = " and so on" if len(unreadable) > 8 else ""
     leave = f"{rest} to leave {'them' if len(unreadable) > 1 else 'it'} out."
-    found = f"in {source}, {'; '.join(shown[:3])}{more}. Use "
-    raise TableError(found, *offer, Setting("drop", list(unreadable)[:8]), leave)
+    found = f"in {source}, {'; '.join(shown[:3])}{more}. "
+    first = str(advice[0])
+    raise TableError(found, first[0].upper() + first[1:], *advice[1:], Setting("drop", list(unreadable)[:8]), leave)
 
 
 def _check_width(names: Sequence[str], x_md: Matrix, source: str) -> None:
