@@ -74,6 +74,7 @@ REFUSED_FILES = {
     "only comments": ("t.csv", b"# one\n# two\n", "is empty"),
     "header only": ("t.csv", b"a,b,c\n", "has a header but no rows"),
     "one row": ("t.csv", b"a,b\n1,2\n", "found 1 sample"),
+    "two rows on their side": ("t.csv", b"a,b,c,d\n1,2,5,3\n3,5,1,0\n", "or transpose the table, if its rows"),
     "three rows": ("t.csv", b"a,b\n1,2\n3,5\n5,1\n", "found 3 sample.*minimum of 4 is required"),
     "one column": ("t.csv", b"a\n1\n2\n3\n", "one column, 'a'"),
     "a single number": ("t.csv", b"7", "one column"),

@@ -11,6 +11,8 @@ import graphbam as gb
 from graphbam.errors import ConfigError, TableError
 from graphbam.tables.config import PrepareConfig
 from graphbam.tables.prepare import (
+    CODES,
+    Notes,
     canonical_order,
     describe_redundancy,
     draw_passes,
@@ -166,6 +168,76 @@ def test_the_table_is_not_written_to(x_md):
     before = x_md.copy()
     prepare(table_of(x_md))
     assert np.array_equal(x_md, before)
+
+
+# ── codes for missing ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_codes_far_from_all_other_values_are_missing(x_md, code):
+    x_md[:12, 2] = code
+    ready = prepare(table_of(x_md))
+    spelled = f"{code:.0f}".replace("-", "−")
+    assert ready.changes[0].startswith(f"{spelled} in column 'v2' (12 cells) counted as missing")
+    assert "keep_codes=True" in ready.warnings[0]
+    x_md[:12, 2] = np.nan
+    assert np.array_equal(ready.x_md, prepare(table_of(x_md)).x_md)
+
+
+@pytest.mark.parametrize(("name", "column"), [
+    ("ages up to 99", [*range(1, 100), 99]),
+    ("counts with a long tail", [*range(60), *[60, 70, 80, 90, 99, 99, 120, 150] * 5]),
+    ("prices", [*range(9900, 9998), 9999, 9999]),
+    ("two levels", [0, 999] * 50),
+    ("temperatures", [*range(-8, 90), -9, -9]),
+])  # fmt: skip
+def test_numbers_among_their_like_are_kept(x_md, name, column):
+    x_md[:, 2] = column
+    ready = prepare(table_of(x_md))
+    assert not [note for note in (*ready.changes, *ready.warnings) if "missing" in note], name
+    assert len(ready.x_md) == 100
+
+
+def test_codes_can_be_kept_and_a_single_one_is_only_suspected(x_md):
+    x_md[3, 2] = -999
+    ready = prepare(table_of(x_md))
+    assert ready.changes == ()
+    assert "−999 in column 'v2' lies far from all other values" in ready.warnings[0]
+    x_md[4, 2] = -999
+    assert len(prepare(table_of(x_md)).x_md) == 98
+    kept = prepare(table_of(x_md), PrepareConfig(keep_codes=True))
+    assert (len(kept.x_md), kept.changes, kept.warnings) == (100, (), ())
+
+
+# ── what must be known of it ──────────────────────────────────────────────────────────────────────────────
+
+
+def gappy(x_md):
+    x_md[:31, 2] = np.nan
+
+
+def filled(x_md):
+    x_md[:20, 0] = x_md[90:, 1] = np.nan
+
+
+def slow(x_md):
+    x_md[:] = x_md.cumsum(axis=0)
+
+
+@pytest.mark.parametrize(("spoil", "settings", "says"), [
+    (gappy, {}, "1 column left out for missing values, 'v2' (31% missing)"),
+    (filled, {}, "30 missing values (7.5% of cells) filled in, 20% of 'v0'"),
+    (filled, {"missing": "drop"}, "30 of 100 rows (30%) left out for missing values"),
+    (slow, {}, "100 rows count as 11, since neighbouring rows resemble each other"),
+    (None, {"max_rows": 40}, "40 of 100 rows used (40%)"),
+    (None, {"max_rows": 10, "large": "average"}, "80 of 100 rows used (80%)"),
+])  # fmt: skip
+def test_what_changes_the_answer_is_a_warning_with_its_number(spoil, settings, says):
+    x_md = np.random.default_rng(0).normal(size=(100, 4))
+    assert prepare(table_of(x_md)).warnings == ()
+    if spoil:
+        spoil(x_md)
+    assert says in prepare(table_of(x_md), PrepareConfig(**settings)).warnings[0]
 
 
 # ── constants, copies, relations ──────────────────────────────────────────────────────────────────────────
@@ -346,23 +418,23 @@ def test_row_order_depends_on_content_only(rng, make):
 
 
 def test_too_many_rows_are_drawn_once():
-    changes = []
-    (rows,) = draw_passes(100, PrepareConfig(max_rows=30, seed=4), changes)
+    notes = Notes()
+    (rows,) = draw_passes(100, PrepareConfig(max_rows=30, seed=4), notes)
     assert len(set(rows)) == 30
-    assert changes == ["30 of 100 rows drawn at random (seed 4)"]
-    (again,) = draw_passes(100, PrepareConfig(max_rows=30, seed=4), [])
-    (other,) = draw_passes(100, PrepareConfig(max_rows=30, seed=5), [])
+    assert notes.changes == ["30 of 100 rows drawn at random (seed 4)"]
+    (again,) = draw_passes(100, PrepareConfig(max_rows=30, seed=4), Notes())
+    (other,) = draw_passes(100, PrepareConfig(max_rows=30, seed=5), Notes())
     assert np.array_equal(rows, again)
     assert not np.array_equal(rows, other)
 
 
 @pytest.mark.parametrize(("n_rows", "n_passes", "size"), [(61, 3, 20), (90, 3, 30), (10_000, 8, 30)])
 def test_or_split_and_averaged(n_rows, n_passes, size):
-    changes = []
-    passes = draw_passes(n_rows, PrepareConfig(max_rows=30, large="average"), changes)
+    notes = Notes()
+    passes = draw_passes(n_rows, PrepareConfig(max_rows=30, large="average"), notes)
     assert [len(rows) for rows in passes] == [size] * n_passes
     assert len(np.unique(np.concatenate(passes))) == n_passes * size
-    assert "averaged" in changes[0]
+    assert "averaged" in notes.changes[0]
 
 
 def test_nothing_random_is_seeded_globally(x_md):

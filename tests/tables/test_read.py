@@ -234,6 +234,38 @@ def test_spoilt_numbers_are_to_be_corrected_not_coded():
         read_table(frame.assign(city=["Rome", "Oslo"] * 6))
 
 
+# ── a table on its side ───────────────────────────────────────────────────────────────────────────────────
+
+TALL = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 5)), columns=["age", "bmi", "bp", "glucose", "sex"])
+ON_ITS_SIDE = {
+    "a transposed frame": lambda: TALL.T,
+    "with row names": lambda: TALL.set_axis([f"p{k}" for k in range(30)]).T,
+    "a file with row names": lambda: io.StringIO(TALL.set_axis([f"p{k}" for k in range(30)]).T.to_csv()),
+    "a file with a column of names": lambda: io.StringIO(TALL.T.rename_axis("variable").to_csv()),
+    "no row names": lambda: TALL.set_axis([f"Patient {k}" for k in range(30)]).T.reset_index(drop=True),
+}
+UPRIGHT = {
+    "a frame": lambda: TALL,
+    "few rows": lambda: TALL.head(4),
+    "few rows with names": lambda: TALL.head(4).set_axis(["p1", "p2", "p3", "p4"]),
+    "a wide array": lambda: np.zeros((5, 30)),
+    "genes": lambda: pd.DataFrame(np.zeros((3, 30)), ["p1", "p2", "p3"], [f"gene{k}" for k in range(30)]),
+    "genes without row names": lambda: pd.DataFrame(np.zeros((3, 30)), columns=[f"gene{k}" for k in range(30)]),
+}
+
+
+@pytest.mark.parametrize("make", ON_ITS_SIDE.values(), ids=ON_ITS_SIDE)
+def test_a_table_on_its_side_is_suspected(make):
+    (warning,) = read_table(make()).warnings
+    assert "may lie on its side: 5 rows but 30 columns" in warning
+    assert "transpose it" in warning
+
+
+@pytest.mark.parametrize("make", UPRIGHT.values(), ids=UPRIGHT)
+def test_other_tables_are_not(make):
+    assert read_table(make()).warnings == ()
+
+
 # ── columns ───────────────────────────────────────────────────────────────────────────────────────────────
 
 CODED = {

@@ -70,8 +70,8 @@ def infer(
     stability : int
         Number of resamples, each of 63 % of the rows without replacement; 0 for none.
     prepare : PrepareConfig, optional
-        How the table is made ready. Its fields may also be given one by one: `missing`, `max_rows`, `large`,
-        `independent_rows`, `seed`; rules in `graphbam.tables.prepare`.
+        How the table is made ready. Its fields may also be given one by one: `missing`, `keep_codes`, `max_rows`,
+        `large`, `independent_rows`, `seed`; rules in `graphbam.tables.prepare`.
     progress : callable, optional
         Called as ``progress(share_done, sentence)``; first with an estimate of the time.
 

@@ -71,6 +71,7 @@ class FlatSettings(TypedDict, total=False):
     knowledge: KnowledgeLike
     stability: int
     missing: Missing
+    keep_codes: bool
     max_rows: int
     large: Large
     independent_rows: bool

@@ -28,13 +28,14 @@ class PrepareConfig:
     Examples
     --------
     >>> PrepareConfig(missing="impute")
-    PrepareConfig(missing='impute', max_rows=5000, large='subsample', independent_rows=False, seed=0)
+    PrepareConfig(missing='impute', keep_codes=False, max_rows=5000, large='subsample', independent_rows=False, seed=0)
     >>> PrepareConfig(missing="ignore")
     Traceback (most recent call last):
     graphbam.errors.ConfigError: missing='ignore' is not known; choose from auto, drop, impute, error.
     """
 
     missing: Missing = setting("auto", "What to do about missing values: auto, drop, impute or error.")
+    keep_codes: bool = setting(False, "Keep −999, 9999 and the like as numbers, however far they are from the others.")
     max_rows: int = setting(5000, "More rows than this are thinned out.")
     large: Large = setting("subsample", "Too many rows: subsample, or average several draws.")
     independent_rows: bool = setting(False, "Rows that resemble their neighbours are sorted, not a time series.")

@@ -2,7 +2,9 @@
 
 The rules, in the order they are applied:
 
-1. Infinite values count as missing. Rows without a single value are left out.
+1. Infinite values count as missing, and so do −9, ±99, ±999, ±9999 and ±99999 where they stand for it: in a column of
+   three or more other values, further from all of these than they are from each other, and in two cells or more (a
+   single such cell stays, with a warning). ``keep_codes=True`` keeps them. Rows without a single value are left out.
 2. Missing values (``missing="auto"``): columns with more than 30 % missing are left out; if the gaps of the
    rest touch at most 5 % of the rows, those rows are left out; otherwise every gap gets what the other columns make
    of it (`fill_gaps`). A median would be one value for all, and hide that two columns are related only through a third.
@@ -16,13 +18,15 @@ The rules, in the order they are applied:
 6. Columns are standardised by `standardise`, the function that also prepares the simulated tables of training; it
    tames heavy tails with a robust scale.
 
-Duplicated and collinear columns, and those that look like row numbers, go through unchanged, with a warning.
+Duplicated and collinear columns, and those that look like row numbers, go through unchanged, with a warning. What was
+done is in `Prepared.changes`, sentence by sentence; what of it a reader of the answer must know is also in
+`Prepared.warnings`, with the number that matters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -37,6 +41,9 @@ from graphbam.tables.read import Matrix, Table, spell_columns
 from graphbam.tables.rows import RowOrder, count_rows, read_order
 
 Indices: TypeAlias = npt.NDArray[np.int64]
+
+CODES = (-9.0, -99.0, 99.0, -999.0, 999.0, -9999.0, 9999.0, -99999.0, 99999.0)
+"""Numbers that often stand for a missing value."""
 
 MAX_MISSING_IN_COLUMN = 0.30
 MAX_ROWS_DROPPED = 0.05
@@ -105,17 +112,17 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     >>> tuple(ready.standardised().shape), ready.changes
     ((1, 4, 2), ("column 'c' is constant: kept without links, not shown to the network",))
     """
-    config = config or PrepareConfig()
-    names, x_md, changes = _complete(table, config.missing)
+    config, notes = config or PrepareConfig(), Notes(list(table.changes), list(table.warnings))
+    names, x_md = _complete(table, config, notes)
     _check_length(table.source, x_md)
-    varying = _find_varying(table, names, x_md, changes)
+    varying = _find_varying(table, names, x_md, notes)
     x_md = _avoid_overflow(x_md[:, varying])
-    order = RowOrder(0.0, sorted_only=True) if config.independent_rows else _judge_order(x_md, changes)
+    order = RowOrder(0.0, sorted_only=True) if config.independent_rows else _judge_order(x_md, notes)
     features = describe_table(np.random.default_rng(0).permutation(x_md) if order.sorted_only else x_md)
     kept = [names[k] for k in varying]
-    warnings = _warn_about(kept, x_md)
+    notes.warnings += _warn_about(kept, x_md)
     x_md = x_md[canonical_order(x_md, kept)]
-    passes = draw_passes(len(x_md), config, changes)
+    passes = draw_passes(len(x_md), config, notes)
     gone = tuple(name for name in table.names if name not in set(names))
     return Prepared(
         names=names,
@@ -124,29 +131,38 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
         passes=passes,
         source=table.source,
         n_rows=table.shape[0],
-        changes=(*table.changes, *changes),
-        warnings=tuple(warnings),
+        changes=tuple(notes.changes),
+        warnings=tuple(notes.warnings),
         features=features,
         redundancy=order.redundancy,
         left_out=gone,
     )
 
 
+@dataclass
+class Notes:
+    """What was done to a table, and what of it to keep in mind."""
+
+    changes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
 def _check_length(source: str, x_md: Matrix) -> None:
     if len(x_md) < LEAST_ROWS:
         raise TableError(
             f"{source}: found {len(x_md)} sample(s) (shape={x_md.shape}) while a minimum of {LEAST_ROWS} is required: "
-            "no correlation of fewer has an error that can be estimated. Add rows; in practice, have fifty or more."
+            "no correlation of fewer has an error that can be estimated. Add rows, in practice fifty or more"
+            f"{'; or transpose the table, if its rows are the variables' if x_md.shape[1] > len(x_md) else ''}."
         )
 
 
-def _find_varying(table: Table, names: Sequence[str], x_md: Matrix, changes: list[str]) -> Indices:
+def _find_varying(table: Table, names: Sequence[str], x_md: Matrix, notes: Notes) -> Indices:
     """Places of the columns that are not constant; the others are reported."""
     constant = is_constant(x_md)
     if constant.any():
         about = spell_columns([name for name, flag in zip(names, constant, strict=True) if flag])
         verb = "are" if constant.sum() > 1 else "is"
-        changes.append(f"{about} {verb} constant: kept without links, not shown to the network")
+        notes.changes.append(f"{about} {verb} constant: kept without links, not shown to the network")
     varying = np.flatnonzero(~constant)
     if len(varying) < 2:
         raise TableError(
@@ -156,16 +172,21 @@ def _find_varying(table: Table, names: Sequence[str], x_md: Matrix, changes: lis
     return varying
 
 
-def _judge_order(x_md: Matrix, changes: list[str]) -> RowOrder:
+def _judge_order(x_md: Matrix, notes: Notes) -> RowOrder:
     """How much neighbouring rows repeat each other, and a report where they do."""
     order = read_order(x_md)
     if order.sorted_only:
-        changes.append("rows are sorted by columns of the table: neighbours resemble each other, and count in full")
+        about = "rows are sorted by columns of the table: neighbours resemble each other, and count in full"
+        notes.changes.append(about)
     if order.redundancy:
         worth = count_rows(len(x_md), len(x_md), order.redundancy)
-        changes.append(
+        notes.changes.append(
             f"neighbouring rows resemble each other: {len(x_md)} rows count as {worth:.0f} independent ones "
             "(independent_rows=True if they are only sorted, by something that is not in the table)"
+        )
+        notes.warnings.append(
+            f"{len(x_md)} rows count as {worth:.0f}, since neighbouring rows resemble each other as in a time series: "
+            "what links remain are fewer and less sure than so many independent rows would give"
         )
     return order
 
@@ -173,26 +194,70 @@ def _judge_order(x_md: Matrix, changes: list[str]) -> RowOrder:
 # ── missing and constant ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _complete(table: Table, policy: Missing) -> tuple[tuple[str, ...], Matrix, list[str]]:
-    """Steps 1 and 2 of the module docstring: names, complete values, changes."""
-    x_md, changes = table.x_md.copy(), list[str]()
+def _complete(table: Table, config: PrepareConfig, notes: Notes) -> tuple[tuple[str, ...], Matrix]:
+    """Steps 1 and 2 of the module docstring: names and complete values."""
+    x_md = table.x_md.copy()
+    if not config.keep_codes:
+        x_md = _blank_codes(table.names, x_md, notes)
     infinite = np.isinf(x_md)
     if infinite.any():
         x_md[infinite] = np.nan
         about = spell_columns([table.names[k] for k in np.flatnonzero(infinite.any(axis=0))])
-        changes.append(f"{_count(infinite.sum(), 'infinite value')} in {about} counted as missing")
+        notes.changes.append(f"{_count(infinite.sum(), 'infinite value')} in {about} counted as missing")
     gaps = np.isnan(x_md)
     if not gaps.any():
-        return table.names, x_md, changes
+        return table.names, x_md
     if gaps.all():
         raise TableError(f"{table.source} holds no number: every cell is missing. Check how it was saved.")
-    if policy == "error":
+    if config.missing == "error":
         _refuse_gaps(table, gaps)
     keep = ~gaps.all(axis=1)
     if not keep.all():
-        changes.append(f"{_count((~keep).sum(), 'row')} without any value left out")
-    names, x_md = _drop_gappy_columns(table, x_md[keep], policy, changes)
-    return names, _close_gaps(x_md, policy, table.source, changes), changes
+        notes.changes.append(f"{_count((~keep).sum(), 'row')} without any value left out")
+    names, x_md = _drop_gappy_columns(table, x_md[keep], config.missing, notes)
+    return names, _close_gaps(x_md, names, config.missing, table.source, notes)
+
+
+def _blank_codes(names: Sequence[str], x_md: Matrix, notes: Notes) -> Matrix:
+    """Gaps where numbers such as −999 stand for missing values; step 1 of the module docstring."""
+    far_md = find_codes(x_md)
+    for code in CODES:
+        here_md = far_md & (x_md == code)
+        if not here_md.any():
+            continue
+        where = f"{_spell_code(code)} in {spell_columns([names[k] for k in np.flatnonzero(here_md.any(axis=0))])}"
+        if here_md.sum() == 1:
+            notes.warnings.append(f"{where} lies far from all other values; if it stands for missing, empty that cell")
+            continue
+        x_md = np.where(here_md, np.nan, x_md)
+        told = f"{where} ({_count(here_md.sum(), 'cell')}) counted as missing"
+        notes.changes.append(f"{told}: it lies further from all other values than these lie from each other")
+        notes.warnings.append(f"{told}; if it is a number like the others, keep_codes=True keeps it")
+    return x_md
+
+
+def find_codes(x_md: Matrix) -> npt.NDArray[np.bool_]:
+    """Cells that hold one of `CODES`, further from all other values of their column than these are from each other.
+
+    Examples
+    --------
+    >>> find_codes(np.array([[1.0, 98.0], [3.0, 97.0], [2.0, 96.0], [-999.0, 99.0]])).tolist()[-1]
+    [True, False]
+    """
+    code_md = np.isin(x_md, CODES)
+    for k in np.flatnonzero(code_md.any(axis=0)):
+        others = x_md[~code_md[:, k] & np.isfinite(x_md[:, k]), k]
+        if len(np.unique(others)) < 3:
+            code_md[:, k] = False
+            continue
+        low, high = others.min(), others.max()
+        with np.errstate(over="ignore"):
+            code_md[:, k] &= np.maximum(low - x_md[:, k], x_md[:, k] - high) > high - low
+    return code_md
+
+
+def _spell_code(code: float) -> str:
+    return f"{code:.0f}".replace("-", "−")
 
 
 def _refuse_gaps(table: Table, gaps: npt.NDArray[np.bool_]) -> None:
@@ -205,9 +270,7 @@ def _refuse_gaps(table: Table, gaps: npt.NDArray[np.bool_]) -> None:
     )
 
 
-def _drop_gappy_columns(
-    table: Table, x_md: Matrix, policy: Missing, changes: list[str]
-) -> tuple[tuple[str, ...], Matrix]:
+def _drop_gappy_columns(table: Table, x_md: Matrix, policy: Missing, notes: Notes) -> tuple[tuple[str, ...], Matrix]:
     """Leave out columns with too many gaps; those without a single value in any case."""
     share = np.isnan(x_md).mean(axis=0)
     limit = MAX_MISSING_IN_COLUMN if policy == "auto" else np.nextafter(1.0, 0.0)
@@ -223,11 +286,16 @@ def _drop_gappy_columns(
             Setting("missing", "impute"),
             ".",
         )
-    changes.append(f"left out for missing values: {listed}")
+    notes.changes.append(f"left out for missing values: {listed}")
+    through = "it" if len(lost) == 1 else "one of them"
+    notes.warnings.append(
+        f"{_count(len(lost), 'column')} left out for missing values, {listed}: variables that are linked through "
+        f"{through} may now look linked to each other"
+    )
     return tuple(name for name, g in zip(table.names, gappy, strict=True) if not g), x_md[:, ~gappy]
 
 
-def _close_gaps(x_md: Matrix, policy: Missing, source: str, changes: list[str]) -> Matrix:
+def _close_gaps(x_md: Matrix, names: Sequence[str], policy: Missing, source: str, notes: Notes) -> Matrix:
     gaps = np.isnan(x_md)
     hit = gaps.any(axis=1)
     if not hit.any():
@@ -239,14 +307,26 @@ def _close_gaps(x_md: Matrix, policy: Missing, source: str, changes: list[str]) 
                 Setting("missing", "impute"),
                 ", or leave out the columns with most gaps.",
             )
-        changes.append(f"{_count(hit.sum(), 'row')} of {len(x_md)} with missing values left out")
+        notes.changes.append(f"{_count(hit.sum(), 'row')} of {len(x_md)} with missing values left out")
+        if hit.mean() > MAX_ROWS_DROPPED:
+            notes.warnings.append(
+                f"{hit.sum()} of {len(x_md)} rows ({hit.mean():.0%}) left out for missing values: what holds for the "
+                "complete rows need not hold for them"
+            )
         return x_md[~hit]
     filled = f"{_count(gaps.sum(), 'missing value')} ({gaps.mean():.1%} of cells)"
+    most = gaps.mean(axis=0).argmax()
+    notes.warnings.append(
+        f"{filled} filled in, {gaps[:, most].mean():.0%} of {names[most]!r}, which has most: links of such columns are "
+        "less sure than they look"
+    )
     x_md = np.where(gaps, 4 * np.nanmedian(x_md / 4, axis=0), x_md)  # so that no sum of two overflows
     if x_md.shape[1] > MOST_REGRESSED:
-        changes.append(f"{filled} set to the column's median: more than {MOST_REGRESSED} columns are not regressed")
+        notes.changes.append(
+            f"{filled} set to the column's median: more than {MOST_REGRESSED} columns are not regressed"
+        )
         return x_md
-    changes.append(f"{filled} filled in by regression on the other columns")
+    notes.changes.append(f"{filled} filled in by regression on the other columns")
     return fill_gaps(torch.from_numpy(x_md), torch.from_numpy(~gaps)).numpy()
 
 
@@ -523,24 +603,32 @@ def _hash(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def draw_passes(n_rows: int, config: PrepareConfig, changes: list[str]) -> tuple[Indices, ...]:
-    """Choose the rows of every forward pass; says so in `changes` when not all rows are in one.
+def draw_passes(n_rows: int, config: PrepareConfig, notes: Notes) -> tuple[Indices, ...]:
+    """Choose the rows of every forward pass; says so in `notes` when not all rows are in one.
 
     Examples
     --------
-    >>> [len(rows) for rows in draw_passes(10, PrepareConfig(max_rows=4, large="average"), [])]
+    >>> [len(rows) for rows in draw_passes(10, PrepareConfig(max_rows=4, large="average"), Notes())]
     [3, 3, 3]
     """
     if n_rows <= config.max_rows:
         return (np.arange(n_rows),)
     shuffled = np.random.default_rng(config.seed).permutation(n_rows)
     if config.large == "subsample":
-        changes.append(f"{config.max_rows} of {n_rows} rows drawn at random (seed {config.seed})")
+        notes.changes.append(f"{config.max_rows} of {n_rows} rows drawn at random (seed {config.seed})")
+        _warn_of_draw(config.max_rows, n_rows, notes)
         return (np.sort(shuffled[: config.max_rows]),)
     n_passes = min(MAX_PASSES, -(-n_rows // config.max_rows))
     size = min(config.max_rows, n_rows // n_passes)
-    changes.append(f"answers of {n_passes} disjoint draws of {size} out of {n_rows} rows averaged (seed {config.seed})")
+    told = f"answers of {n_passes} disjoint draws of {size} out of {n_rows} rows averaged (seed {config.seed})"
+    notes.changes.append(told)
+    if n_passes * size < (1 - MAX_ROWS_DROPPED) * n_rows:
+        _warn_of_draw(n_passes * size, n_rows, notes)
     return tuple(np.sort(shuffled[k * size : (k + 1) * size]) for k in range(n_passes))
+
+
+def _warn_of_draw(n_used: int, n_rows: int, notes: Notes) -> None:
+    notes.warnings.append(f"{n_used} of {n_rows} rows used ({n_used / n_rows:.0%}): weak links need more; see max_rows")
 
 
 def _count(n: int, noun: str) -> str:

@@ -35,6 +35,7 @@ SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".npy")
 LARGEST_UNPACKED = 4 * 2**30
 """Bytes that a gzipped file may grow to."""
 
+_SAMPLE_NAME = re.compile(r"(sample|subject|patient|participant|case|cell|donor|row|obs|gsm)[\W_]*\d+$", re.IGNORECASE)
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 _FOREIGN = {
@@ -68,6 +69,8 @@ class Table:
     """Where it came from, in words."""
     changes: tuple[str, ...] = ()
     """What had to be guessed or changed, one sentence each."""
+    warnings: tuple[str, ...] = ()
+    """What looks wrong with it, one sentence each."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -103,6 +106,8 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     (('a', 'b'), [2.0, nan])
     """
     frame, source, changes = load_frame(data)
+    labels = [] if isinstance(frame.index, pd.RangeIndex) else [str(label) for label in frame.index]
+    frame = frame.reset_index(drop=True)
     names, renamed = unique_names(list(frame.columns))
     frame = frame.set_axis(pd.Index(names, dtype=object), axis=1)
     changes += renamed
@@ -113,7 +118,9 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
             raise TableError(Setting("encode"), f" names the column {unknown!r}, {near}")
     names, x_md = _code_columns(frame, encode, source, changes)
     _check_width(names, x_md, source)
-    return Table(names, x_md, source, tuple(changes))
+    if frame.columns[0] not in names:  # taken for row labels
+        labels = [str(label) for label in frame.iloc[:, 0]]
+    return Table(names, x_md, source, tuple(changes), tuple(suspect_transposed(names, labels, len(x_md))))
 
 
 def find_tables(folder: str | os.PathLike[str]) -> list[Path]:
@@ -248,9 +255,9 @@ def _load_stream(stream: Any) -> tuple[pd.DataFrame, str, list[str]]:
 def _load_memory(data: Any) -> tuple[pd.DataFrame, str]:
     """DataFrames of every kind, AnnData, mappings, arrays: told apart by what they can do."""
     if isinstance(data, pd.DataFrame):
-        return data.reset_index(drop=True), "a DataFrame"
+        return data, "a DataFrame"
     if isinstance(data, pd.Series):
-        return data.reset_index(drop=True).to_frame(), "a Series"
+        return data.to_frame(), "a Series"
     if hasattr(data, "X") and hasattr(data, "var_names"):
         return _load_anndata(data), "an AnnData"
     if hasattr(data, "collect") and hasattr(data, "lazy"):  # polars.LazyFrame
@@ -393,6 +400,34 @@ def _code_columns(
     if not coded:
         return (), np.empty((len(frame), 0))
     return tuple(coded), np.column_stack([one.values for one in coded.values() if one.values is not None])
+
+
+def suspect_transposed(names: Sequence[str], labels: Sequence[str], n_rows: int) -> list[str]:
+    """A warning if a table seems to lie on its side: wider than long, columns called as rows are, or the reverse.
+
+    Examples
+    --------
+    >>> suspect_transposed(["patient1", "patient2", "patient3"], ["age", "weight"], 2)[0][:59]
+    'the table may lie on its side: 2 rows but 3 columns, called'
+    >>> suspect_transposed(["age", "weight", "height"], ["patient1", "patient2"], 2)
+    []
+    """
+    if len(names) <= n_rows:
+        return []
+    is_sample = [_SAMPLE_NAME.match(name) is not None for name in names]
+    if not (_are_numbered(names) and labels and not _are_numbered(labels)) and sum(is_sample) < 0.8 * len(names):
+        return []
+    called = f"called {', '.join(map(repr, names[:3]))}, …" + (f" and rows {labels[0]!r}, …" if labels else "")
+    return [
+        f"the table may lie on its side: {n_rows} rows but {len(names)} columns, {called}; if the rows are the "
+        "variables, transpose it"
+    ]
+
+
+def _are_numbered(words: Sequence[str]) -> bool:
+    """Whether four in five are one and the same word with a number behind it, or a number alone."""
+    stems = Counter(match[1] for word in words if (match := re.fullmatch(r"(\D*)\d+", word)))
+    return bool(stems) and max(stems.values()) >= 0.8 * len(words)
 
 
 def spell_columns(names: Sequence[str]) -> str:

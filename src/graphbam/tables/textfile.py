@@ -262,4 +262,4 @@ def _drop_row_labels(frame: pd.DataFrame, changes: list[str]) -> pd.DataFrame:
     if frame.shape[1] < 2 or first not in ("", "Unnamed: 0") or not frame.iloc[:, 0].is_unique:
         return frame
     changes.append("the first column has no name and no repeated entry: taken for row labels and left out")
-    return frame.iloc[:, 1:]
+    return frame.iloc[:, 1:].set_axis(pd.Index(frame.iloc[:, 0], dtype=object), axis=0)
