@@ -9,8 +9,8 @@ import time
 import numpy as np
 import psutil
 import pytest
-import toys
 
+import toys
 from graphbam.benchmarks import worker as workers
 from graphbam.benchmarks.worker import (
     Limits,

@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 import torch
 from torch.testing import assert_close
-from toy_runs import run
 
 from graphbam.nn.weights import load_weights, save_weights
+from toy_runs import run
 
 
 @pytest.fixture

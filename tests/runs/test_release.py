@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 import torch
-from toy_runs import run
 
 from graphbam.benchmarks.baselines.avici_net import AviciNet, AviciNetConfig, load_arrows
 from graphbam.nn.weights import load_network, load_weights, read_tensors, save_weights
+from toy_runs import run
 
 
 @pytest.fixture

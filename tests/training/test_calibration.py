@@ -3,12 +3,12 @@
 import pytest
 import torch
 from torch import nn
-from toy_runs import run
 
 from graphbam.nn.weights import Header, LoadedWeights, load_colliders
 from graphbam.simulation.config import SimulationConfig
 from graphbam.training import calibration
 from graphbam.training.calibration import fit_calibration, fit_child_calibration, simulated_children, simulated_logits
+from toy_runs import run
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import json
 import pytest
 import torch
 from torch import nn
-from toy_runs import log_of, run
 
 from graphbam.errors import ConfigError
 from graphbam.nn.cost import Work
@@ -17,6 +16,7 @@ from graphbam.training.config import StructureConfig, find_task
 from graphbam.training.data import Batch
 from graphbam.training.objectives import EdgeTask
 from standins import TINY_RUN
+from toy_runs import log_of, run
 
 
 def test_configs_round_trip_through_json(tiny_immoralities):

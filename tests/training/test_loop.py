@@ -11,7 +11,6 @@ import time
 
 import pytest
 import torch
-from toy_runs import log_of, run
 
 from graphbam.cli._weights import summarise_training
 from graphbam.errors import ConfigError, WeightsError
@@ -24,6 +23,7 @@ from graphbam.training.data import Batch
 from graphbam.training.loop import differing_fields, load_checkpoint, new_network, save_checkpoint
 from graphbam.training.objectives import EdgeTask
 from graphbam.training.step import Stepper, learning_rate
+from toy_runs import log_of, run
 
 CPU = torch.device("cpu")
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
-from toy_runs import log_of, run
 from typer.testing import CliRunner
 
 from graphbam.benchmarks.baselines.avici_net import AviciNet, AviciNetConfig, load_arrows
@@ -32,6 +31,7 @@ from graphbam.training.data import Stream
 from graphbam.training.loop import new_network
 from graphbam.training.step import Stepper
 from standins import TINY_RUN
+from toy_runs import log_of, run
 
 CPU = torch.device("cpu")
 TINY = {"channels": 8, "blocks": 2, "heads": 2, "key_size": 4, "widening": 2}

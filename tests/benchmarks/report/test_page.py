@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 import typer
 from matplotlib.colors import to_hex
-from report_rows import METHODS, make_rows, simulate_results
 from typer.testing import CliRunner
 
 from graphbam.benchmarks.baselines import list_baselines
@@ -29,6 +28,7 @@ from graphbam.benchmarks.report.statements import check_statements
 from graphbam.benchmarks.store import Settings, write_settings
 from graphbam.cli._benchmark_report import report
 from graphbam.errors import ConfigError, TableError
+from report_rows import METHODS, make_rows, simulate_results
 
 pytestmark = pytest.mark.xdist_group("benchmark-report")  # one process writes the report that they all read
 

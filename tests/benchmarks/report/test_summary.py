@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from report_rows import make_rows
 
 from graphbam.benchmarks.report.rows import METRICS, NUMBER_COLUMNS, read_rows
 from graphbam.benchmarks.report.summary import (
@@ -22,6 +21,7 @@ from graphbam.benchmarks.report.summary import (
     summarise,
 )
 from graphbam.errors import TableError
+from report_rows import make_rows
 
 NAN = math.nan
 
