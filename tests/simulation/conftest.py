@@ -2,6 +2,7 @@ import pytest
 import torch
 
 
-@pytest.fixture(params=range(3))
-def rng(request):
-    return torch.Generator().manual_seed(request.param)
+@pytest.fixture
+def rng():
+    """One seed: laws here are about many nodes, tables or samples at once."""
+    return torch.Generator().manual_seed(0)

@@ -5,12 +5,12 @@ from graphbam.simulation.noise import NOISES, autocorrelate, sample_noise
 
 
 @pytest.mark.parametrize("name", NOISES)
-@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (2000, 300)])
-def test_noise_is_finite(rng, name, shape):
-    e_nm = sample_noise(rng, name, *shape)
-    assert e_nm.shape == shape
-    assert e_nm.dtype == torch.float32
-    assert e_nm.isfinite().all()
+def test_noise_is_finite(rng, name):
+    for shape in ((1, 1), (3, 2), (2000, 300)):
+        e_nm = sample_noise(rng, name, *shape)
+        assert e_nm.shape == shape
+        assert e_nm.dtype == torch.float32
+        assert e_nm.isfinite().all()
 
 
 def moments(rng, name):

@@ -40,6 +40,26 @@ def test_broad_draws_every_seen_family_and_no_unseen_one(rng):
     assert {name for name, rows in plan.effects.items() if not len(rows)} == {"sluggish", "confounded"}
 
 
+def test_a_family_is_drawn_for_each_table_or_for_each_node(rng):
+    config = SimulationConfig(mechanisms={"linear": 1.0, "sine": 1.0}, noises={"gaussian": 1.0, "uniform": 1.0})
+    shape = {"n_tables": 60, "n_variables": 30, "n_samples": 2}
+
+    def count_mixed(config):
+        plan = plan_tables(rng, config, **shape)
+        kind_n = torch.full_like(plan.n_parents_n, -1)  # roots have no mechanism
+        for group in (group for level in plan.levels for group in level.groups):
+            kind_n[group.start : group.stop] = ["linear", "sine"].index(group.mechanism)
+        noise_n = torch.zeros_like(kind_n)
+        noise_n[plan.noises["uniform"]] = 1
+        mechanisms = sum(len(set(kinds) - {-1}) > 1 for kinds in kind_n[plan.row_bd].tolist())
+        return mechanisms, sum(len(set(kinds)) > 1 for kinds in noise_n[plan.row_bd].tolist())
+
+    assert count_mixed(config) == (0, 0)
+    assert min(count_mixed(dataclasses.replace(config, per_node_mechanisms=1.0, per_node_noises=1.0))) > 50
+    half = dataclasses.replace(config, per_node_mechanisms=0.5, per_node_noises=0.5)
+    assert all(15 < count < 45 for count in count_mixed(half))
+
+
 def test_rows_come_after_their_parents_and_groups_cover_them(rng):
     config = dataclasses.replace(SimulationConfig.broad(), sluggish=0.2)
     plan = plan_tables(rng, config, n_tables=50, n_variables=30, n_samples=400)

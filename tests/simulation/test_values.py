@@ -28,7 +28,7 @@ def generator(seed=0):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("shape", [(2, 2), (2, 50), (3, 2), (11, 7), (60, 40)])
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2), (60, 40)])
 def test_any_shape_is_standardised_clipped_and_finite(rng, preset, shape):
     n_variables, n_samples = shape
     tables = sample_tables(
@@ -317,12 +317,16 @@ def test_a_hidden_variable_relates_columns_without_links():
         return corr_bdd, (corr_bdd - torch.eye(8)).abs().amax((1, 2))
 
     assert strength(config)[1].max() < 0.15
-    corr_bdd, most_b = strength(dataclasses.replace(config, confounded=1.0))
+    config = dataclasses.replace(config, confounded=1.0)
+    corr_bdd, most_b = strength(config)
     assert (most_b > 0.15).float().mean() > 0.8
     # one factor: products of correlations along two ways around a square of columns agree
     a, b, c, d = 0, 1, 2, 3
     gap_b = corr_bdd[:, a, b] * corr_bdd[:, c, d] - corr_bdd[:, a, d] * corr_bdd[:, b, c]
     assert gap_b.abs().max() < 0.08
+    x_bmd = sample_tables(generator(), config, **shape).x_bmd
+    between_bb = torch.einsum("bmi,cmj->bcij", x_bmd, x_bmd).abs().amax((2, 3)) / shape["n_samples"]
+    assert (between_bb - 9 * torch.eye(20)).max() < 0.2  # every table has its own
 
 
 def test_simulate_returns_a_graph_and_its_table():
