@@ -27,7 +27,7 @@ def main() -> None:
     options = parser.parse_args()
     edges, colliders = load_weights("edges"), load_colliders("colliders")
     gb.infer(np.random.default_rng(0).normal(size=(100, 10)), weights=edges, colliders=colliders)  # warms up
-    print("| case | links | immoralities | first network s | second network s | decision s |\n|---|---|---|---|---|---|")
+    print("| case | links | immoralities | first network s | second network s | decision s |\n" + "|---" * 6 + "|")
     for case in resolve_cases(options.cases):
         x_md = draw_problem(case, 0).x_md
         _, links_only = clock(lambda x_md=x_md: gb.infer(x_md, weights=edges, colliders=None))
