@@ -25,6 +25,7 @@ from graphbam.graphs.knowledge import Knowledge
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from graphbam.output.files import Link
@@ -466,11 +467,21 @@ class Result:
         except GraphbamError as error:
             raise ResultError(f"{path}: {error}") from None
 
-    def plot(self, path: str | os.PathLike[str] | None = None, **settings: Any) -> Figure:
+    def plot(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        cut: Cut | float | None = None,
+        threshold: float | None = None,
+        fdr: float | None = None,
+        moral: bool = False,
+        title: str | None = None,
+        ax: Axes | None = None,
+    ) -> Figure:
         """Draw the graph; parameters are those of `graphbam.plot`. A notebook shows the figure it returns."""
         from graphbam.output.figures import plot
 
-        return plot(self, path, **settings)
+        return plot(self, path, cut=cut, threshold=threshold, fdr=fdr, moral=moral, title=title, ax=ax)
 
     def report(
         self,
