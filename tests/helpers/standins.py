@@ -81,6 +81,19 @@ class Spy(PartialCorrelation):
         return super().probabilities(x_bmd)
 
 
+class Failing(PartialCorrelation):
+    """Weights that raise an error for tables with more columns than `most`."""
+
+    def __init__(self, error, most=0):
+        super().__init__()
+        self.error, self.most = error, most
+
+    def probabilities(self, x_bmd, rows=None):
+        if x_bmd.shape[2] > self.most:
+            raise self.error
+        return super().probabilities(x_bmd)
+
+
 @dataclass
 class Contrast:
     """Stand-in for loaded collider weights: two variables that depend more given a third than without it have a child.
@@ -139,3 +152,11 @@ def tell_truth(n_variables):
     p = np.array([[0.96, 0.02, 0.02], [0.06, 0.92, 0.02], [0.1, 0.1, 0.8]])[edge_classes(dag.adjacency)]
     claims = [(*triple, 0.7 + 0.02 * (k % 10)) for k, triple in enumerate(v_structures(dag.adjacency))]
     return gb.Result(dag.names, p, colliders=claims), dag.to_cpdag()
+
+
+def arrows_of(result):
+    """Edges of the CPDAG by name, rounded probabilities with them."""
+    table = result.arrows().round(4)
+    return {
+        (r.edge, frozenset((r.a, r.b)) if r.edge == "--" else (r.a, r.b)): r.probability for r in table.itertuples()
+    }

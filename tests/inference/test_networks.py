@@ -1,0 +1,120 @@
+"""Which networks are used, how they are recorded, and what happens when memory or threads are short."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import graphbam as gb
+from graphbam.errors import ConfigError, WeightsError
+from graphbam.nn.weights import Header, Partner, load_weights
+from graphbam.result import OrientationMissingError
+from standins import Contrast, Failing, PartialCorrelation, arrows_of
+
+
+def test_weights_are_recorded_by_name_or_path_with_device_and_precision(frame, tiny_path, monkeypatch):
+    monkeypatch.chdir(tiny_path.parent)
+    known = gb.infer(frame, weights=tiny_path.name, colliders=None).provenance
+    assert known["weights"] == str(tiny_path)
+    loaded = gb.infer(frame, weights=load_weights(tiny_path)).provenance
+    assert (loaded["weights"], loaded["checksum"]) == (str(tiny_path), known["checksum"])
+    assert (known["device"], known["precision"]) == ("cpu", "float32")
+    known = gb.infer(frame, device="cpu").provenance
+    assert (known["weights"], len(known["checksum"])) == ("edges", 64)
+    assert gb.infer(frame, weights=PartialCorrelation()).provenance["device"] is None
+
+
+def test_the_machine_is_measured_only_for_listeners(frame, tiny_path, monkeypatch):
+    monkeypatch.setattr("graphbam.nn.cost.measure_speed", lambda: pytest.fail("nobody asked how long it takes"))
+    gb.infer(frame, weights=tiny_path)
+
+
+def test_threads_match_the_work_and_are_given_back(frame, tiny_path, monkeypatch):
+    used, loaded = [], load_weights(tiny_path)
+    forward = loaded.network.forward
+    monkeypatch.setattr(loaded.network, "forward", lambda x: (used.append(torch.get_num_threads()), forward(x))[1])
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        gb.infer(frame, weights=loaded)
+        monkeypatch.setattr("graphbam.nn.cost.OPERATIONS_A_THREAD", 1.0)
+        gb.infer(frame, weights=loaded)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert used == [1, 2]
+
+
+OUT_OF_MEMORY = [
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 900 GiB"),
+    MemoryError(),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:82] data. DefaultCPUAllocator: not enough memory: you tried"),
+]
+
+
+@pytest.mark.parametrize("error", OUT_OF_MEMORY, ids=repr)
+def test_memory_that_runs_out_is_explained(frame, error):
+    with pytest.raises(ConfigError, match="120 rows × 5 variables do not fit into memory"):
+        gb.infer(frame, weights=Failing(error))
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory(frame):
+    error = RuntimeError("required rank 4 tensor to use channels_last memory format")
+    with pytest.raises(RuntimeError, match="channels_last"):
+        gb.infer(frame, weights=Failing(error))
+
+
+def test_directions_can_be_switched_off(collider_frame, toy_colliders):
+    with_them = gb.infer(collider_frame, colliders=toy_colliders)
+    result = gb.infer(collider_frame, colliders=None)
+    assert result.colliders is None
+    assert result.provenance["colliders"] is None
+    assert np.array_equal(result.probabilities, with_them.probabilities)
+    assert result.graph() == result.skeleton()
+    with pytest.raises(OrientationMissingError, match="Infer again with colliders="):
+        result.cpdag()
+    assert with_them.provenance["colliders"] == str(toy_colliders)
+    assert len(with_them.provenance["colliders_checksum"]) == 64
+
+
+def test_evidence_is_not_used_beside_edge_weights_it_was_not_fitted_to(collider_frame, tiny_path, ask_all):
+    edges = load_weights("edges")
+    evidence = {"offset": -1.0, "child": 0.8, "moral": 0.4, "links": 0.2, "candidates": -0.2}
+    partner = Partner(name="edges", checksum=edges.header.checksum)
+    fitted, plain = Contrast(header=Header(evidence=evidence, partner=partner)), Contrast()
+    assert not [w for w in gb.infer(collider_frame, weights=edges, colliders=fitted).warnings if "evidence" in w]
+    other = dataclasses.replace(edges, name="mine", header=dataclasses.replace(edges.header, checksum="0" * 64))
+    result = gb.infer(collider_frame, weights=other, colliders=fitted)
+    assert "collider weights 'contrast' learned beside 'edges', not 'mine'" in result.warnings[-1]
+    assert arrows_of(result) == arrows_of(gb.infer(collider_frame, weights=other, colliders=plain))
+    assert arrows_of(result) != arrows_of(gb.infer(collider_frame, weights=edges, colliders=fitted))
+
+
+def test_weights_in_the_package_are_used_unasked(collider_frame, toy_colliders, shipped):
+    expected = arrows_of(gb.infer(collider_frame, colliders=toy_colliders))
+    assert arrows_of(gb.infer(collider_frame)) == expected
+    assert arrows_of(gb.infer_many([collider_frame])[0]) == expected
+    assert arrows_of(gb.BAM().fit(collider_frame).result_) == expected
+    assert gb.BAM(colliders=None).fit(collider_frame).result_.colliders is None
+
+
+def test_a_package_that_lost_its_weights_says_so(frame, shipped, tmp_path):
+    (tmp_path / "colliders.safetensors").unlink()
+    for infer in (gb.infer, lambda table: gb.infer_many([table]), gb.BAM().fit):
+        with pytest.raises(WeightsError, match="no weights named 'colliders'"):
+            infer(frame)
+    assert gb.infer(frame, colliders=None).colliders is None
+
+
+@pytest.mark.parametrize(("colliders", "error", "says"), [
+    ("nope", WeightsError, "no weights named 'nope'"),
+    ("edges", WeightsError, "holds weights of kind 'edges', but 'immoralities' is needed"),
+    (7, ConfigError, "colliders=7 are no collider weights"),
+])  # fmt: skip
+def test_what_is_no_collider_network_is_refused(frame, colliders, error, says):
+    with pytest.raises(error, match=says):
+        gb.infer(frame, colliders=colliders)

@@ -1,0 +1,73 @@
+"""Operations, seconds, threads and memory: what computing costs on this machine."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from graphbam.errors import ConfigError
+from graphbam.nn.cost import estimate_seconds, forward_work, is_exhaustion, measure_speed, threads
+from graphbam.nn.device import choose_device
+from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
+from graphbam.nn.weights import load_weights
+from standins import PartialCorrelation
+
+
+@pytest.mark.parametrize(("n_samples", "n_variables"), [(100, 30), (60, 60), (200, 20)])
+def test_operations_are_counted_as_torch_counts_them(n_samples, n_variables):
+    network = EdgeNet(EdgeNetConfig())
+    x_bmd = torch.randn(1, n_samples, n_variables, generator=torch.Generator().manual_seed(0))
+    plain_attention = sdpa_kernel(SDPBackend.MATH)  # products that the counter can see
+    with torch.no_grad(), plain_attention, FlopCounterMode(display=False) as counter:
+        network(x_bmd)
+    ours = forward_work(network.config, 1, n_samples, n_variables).on_cpu()
+    assert ours == pytest.approx(counter.get_total_flops(), rel=0.15)
+
+
+def test_speed_is_that_of_a_machine():
+    assert 1e8 < measure_speed(size=256) < 1e14
+
+
+def test_larger_tables_are_announced_to_take_longer():
+    loaded = load_weights("edges")
+    times = [estimate_seconds(loaded, 1, m, d) for m, d in [(100, 10), (1000, 10), (1000, 100), (1000, 1000)]]
+    assert times == sorted(times)
+    assert estimate_seconds(PartialCorrelation(), 1, 10, 10) == 0.0
+
+
+def in_a_new_thread(call):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+def test_threads_of_others_are_left_alone():
+    """A server's worker that first computes while a small table is under way keeps all its threads."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        with threads(1):
+            assert torch.get_num_threads() == 1
+            assert in_a_new_thread(torch.get_num_threads) == 3
+        assert torch.get_num_threads() == in_a_new_thread(torch.get_num_threads) == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_torch_fails_to_allocate_in_known_words():
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**55)
+    assert is_exhaustion(caught.value)
+
+
+def test_devices():
+    assert choose_device("auto").type in ("cpu", "cuda")
+    with pytest.raises(ConfigError, match="device='abacus'"):
+        choose_device("abacus")
+    if not torch.cuda.is_available():
+        assert choose_device("auto") == torch.device("cpu")
+        with pytest.raises(ConfigError, match="device='cuda:1'"):
+            choose_device("cuda:1")
