@@ -27,6 +27,7 @@ def main() -> None:
     rows = read_rows([options.results / "paper", options.results / "tables"])
     linear = read_rows([options.results / "linear"])
     print(f"{len(rows) + len(linear):,} rows\n")
+    show("Tables per simulated case, by number of variables", trial_table(rows))
     show("Third-party tables", third_party_table(rows))
     show("Groups of cells", group_table(rows))
     show("First places", first_places(rows))
@@ -41,6 +42,15 @@ def show(title: str, table: pd.DataFrame) -> None:
     """Print a table as Markdown."""
     lines = [table.columns, ["---"] * table.shape[1], *table.itertuples(index=False)]
     print(f"## {title}\n\n" + "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n")
+
+
+def trial_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """How many tables of a simulated case each method was given, by number of variables: fewest to most."""
+    counts = rows[rows["source"] == "simulated"].groupby(["method", "n_variables", "case"]).size()
+    ends = counts.groupby(level=["method", "n_variables"]).agg(["min", "max"])
+    ends["text"] = [str(low) if low == high else f"{low} to {high}" for low, high in ends.to_numpy()]
+    wide = ends["text"].unstack(fill_value="").rename(columns=lambda d: f"{d:.0f}")
+    return wide.reset_index().sort_values(list(wide.columns[::-1]), ascending=False)
 
 
 def third_party_table(rows: pd.DataFrame) -> pd.DataFrame:
