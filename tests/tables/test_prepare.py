@@ -179,7 +179,7 @@ def test_codes_far_from_all_other_values_are_missing(x_md, code):
     ready = prepare(table_of(x_md))
     spelled = f"{code:.0f}".replace("-", "−")
     assert ready.changes[0].startswith(f"{spelled} in column 'v2' (12 cells) counted as missing")
-    assert "keep_codes=True" in ready.warnings[0]
+    assert "set keep codes" in ready.warnings[0]
     x_md[:12, 2] = np.nan
     assert np.array_equal(ready.x_md, prepare(table_of(x_md)).x_md)
 
@@ -266,7 +266,7 @@ def test_copies_up_to_units_are_named(x_md):
 def test_row_numbers_are_suspected(x_md):
     x_md[:, 2] = np.arange(7.0, 107.0)
     (warning,) = prepare(table_of(x_md)).warnings
-    assert "pass drop=['v2']" in warning
+    assert "if it numbers the rows, drop it" in warning
 
 
 def test_exact_relations_are_named(x_md):

@@ -137,12 +137,12 @@ def judge_domain(features: Mapping[str, float], ranges: Mapping[str, Sequence[fl
 
     Examples
     --------
-    >>> judge_domain({"n_samples": 7.0}, {"n_samples": [50.0, 1000.0]})
-    ['unlike training: number of rows is 7, where training tables lie between 50 and 1000']
+    >>> judge_domain({"n_samples": 6000.0}, {"n_samples": [50.0, 1500.0]})
+    ['unlike training: number of rows is 6000, where training tables lie between 50 and 1500']
     """
     return [
-        f"unlike training: {FEATURES.get(name, name)} is {features[name]:.3g}, where training tables lie "
-        f"between {low:.4g} and {high:.4g}"
+        f"unlike training: {FEATURES.get(name, name)} is {_spell(features[name])}, where training tables lie "
+        f"between {_spell(low)} and {_spell(high)}"
         for name, (low, high) in ranges.items()
         if name in features and _is_outside(name, features[name], low, high)
     ]
@@ -150,6 +150,11 @@ def judge_domain(features: Mapping[str, float], ranges: Mapping[str, Sequence[fl
 
 def _is_outside(name: str, value: float, low: float, high: float) -> bool:
     return (value < low and name not in _HARMLESS_BELOW) or (value > high and name not in _HARMLESS_ABOVE)
+
+
+def _spell(value: float) -> str:
+    """Three digits of a measure, all digits of a count."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def correlate(x_md: Matrix) -> Matrix:

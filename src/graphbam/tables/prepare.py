@@ -182,7 +182,7 @@ def _judge_order(x_md: Matrix, notes: Notes) -> RowOrder:
         worth = count_rows(len(x_md), len(x_md), order.redundancy)
         notes.changes.append(
             f"neighbouring rows resemble each other: {len(x_md)} rows count as {worth:.0f} independent ones "
-            "(independent_rows=True if they are only sorted, by something that is not in the table)"
+            "(set independent rows if they are only sorted, by something that is not in the table)"
         )
         notes.warnings.append(
             f"{len(x_md)} rows count as {worth:.0f}, since neighbouring rows resemble each other as in a time series: "
@@ -232,7 +232,7 @@ def _blank_codes(names: Sequence[str], x_md: Matrix, notes: Notes) -> Matrix:
         x_md = np.where(here_md, np.nan, x_md)
         told = f"{where} ({_count(here_md.sum(), 'cell')}) counted as missing"
         notes.changes.append(f"{told}: it lies further from all other values than these lie from each other")
-        notes.warnings.append(f"{told}; if it is a number like the others, keep_codes=True keeps it")
+        notes.warnings.append(f"{told}; if it is a number like the others, set keep codes")
     return x_md
 
 
@@ -509,8 +509,7 @@ def _find_counters(names: Sequence[str], x_md: Matrix) -> list[str]:
     steps = np.diff(x_md, axis=0)
     counters = np.flatnonzero((np.abs(steps - steps[0]) <= 1e-6 * np.abs(steps[0])).all(axis=0))
     return [
-        f"column {names[k]!r} rises by the same step from row to row; if it numbers the rows, pass drop=[{names[k]!r}]"
-        for k in counters
+        f"column {names[k]!r} rises by the same step from row to row; if it numbers the rows, drop it" for k in counters
     ]
 
 
@@ -628,7 +627,8 @@ def draw_passes(n_rows: int, config: PrepareConfig, notes: Notes) -> tuple[Indic
 
 
 def _warn_of_draw(n_used: int, n_rows: int, notes: Notes) -> None:
-    notes.warnings.append(f"{n_used} of {n_rows} rows used ({n_used / n_rows:.0%}): weak links need more; see max_rows")
+    share = f"{n_used} of {n_rows} rows used ({n_used / n_rows:.0%})"
+    notes.warnings.append(f"{share}: weak links need more; raise max rows")
 
 
 def _count(n: int, noun: str) -> str:
