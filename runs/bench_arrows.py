@@ -2,7 +2,7 @@
 
     python runs/bench_arrows.py
 
-Fresh tables, 20 variables and 200 samples: `broad` ones, and the paper's graphs, noise and signal strength with every
+Fresh tables, 20 variables and 200 samples: `broad-1` ones, and the paper's graphs, noise and signal strength with every
 mechanism in turn. An arrow of the default CPDAG is right if the true CPDAG has it too.
 """
 
@@ -53,7 +53,7 @@ def show(said: np.ndarray, is_right: np.ndarray, low: float, high: float) -> str
 
 def draw_broad(n_tables: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     rng = torch.Generator().manual_seed(11)
-    tables = sample_tables(rng, SimulationConfig.broad(), n_tables=n_tables, **SHAPE)
+    tables = sample_tables(rng, SimulationConfig.preset("broad-1"), n_tables=n_tables, **SHAPE)
     yield from zip(tables.x_bmd.double().numpy(), tables.dag_bdd.numpy(), strict=True)
 
 

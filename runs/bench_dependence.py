@@ -2,7 +2,7 @@
 
     python runs/bench_dependence.py edges
 
-Fresh `broad` tables, all of them with autocorrelated noise or none: loss, skeleton AP and calibration error where the
+Fresh `broad-1` tables, all of them with autocorrelated noise or none: loss, skeleton AP and calibration error where the
 network is told the number of rows, and where it is told what they are worth.
 """
 
@@ -34,7 +34,7 @@ def main() -> None:
     loaded = load_weights(options.weights)
     print("| rows | d, M | told | loss | skeleton AP | calibration error |\n|---|---|---|---|---|---|")
     for kind, share in (("dependent", 1.0), ("independent", 0.0)):
-        config = dataclasses.replace(SimulationConfig.broad(), autocorrelated=share)
+        config = dataclasses.replace(SimulationConfig.preset("broad-1"), autocorrelated=share)
         for d, m in SHAPES:
             rng = torch.Generator().manual_seed(9)
             tables = sample_tables(rng, config, n_tables=options.tables, n_variables=d, n_samples=m)

@@ -172,7 +172,7 @@ def logarithm_work(n_matrices: int, d: int) -> Callable[[], None]:
 def print_agreement(weights: str) -> None:
     """Largest and mean difference of probabilities on eight broad tables."""
     size = {"n_tables": 8, "n_variables": 55, "n_samples": 525}
-    x_bmd = sample_tables(torch.Generator().manual_seed(0), SimulationConfig.preset("broad"), **size).x_bmd
+    x_bmd = sample_tables(torch.Generator().manual_seed(0), SimulationConfig.preset("broad-1"), **size).x_bmd
     on_cpu = load_weights(weights, "cpu").network(x_bmd).softmax(-1)
     answers = {}
     for mode in ("plain", "compiled"):

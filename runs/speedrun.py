@@ -68,8 +68,8 @@ def main() -> None:
 
 
 def make_judges(n_tables: int) -> list[Tables]:
-    """The fixed set: `broad` tables of every shape."""
-    rng, config = torch.Generator().manual_seed(41), SimulationConfig.preset("broad")
+    """The fixed set: `broad-1` tables of every shape."""
+    rng, config = torch.Generator().manual_seed(41), SimulationConfig.preset("broad-1")
     return [sample_tables(rng, config, n_tables=n_tables, n_variables=d, n_samples=m) for d, m in SHAPES]
 
 

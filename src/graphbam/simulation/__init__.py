@@ -5,9 +5,12 @@
     graphs      kinds of random DAGs                     a new one: @graph_kind("name")
     mechanisms  how a variable answers its parents       a new one: @mechanism("name")
     noise       noise families                           a new one: @noise("name")
+    worlds      kinds of tables that people have         a new one: @world("name")
     config      what a world may look like               a new one: an entry of PRESETS
+    cells       which variables are shown, which cells were set or are missing
     plan        what is drawn for a world: who has which mechanism, noise and effect
     values      numbers from the plan
+    labels      what is true of every pair
 
 Whatever is registered can be drawn by name, here, in a preset and on the command line:
 
@@ -35,6 +38,7 @@ from graphbam.simulation.mechanisms import MECHANISMS, additive, mechanism
 from graphbam.simulation.noise import NOISES, noise
 from graphbam.simulation.plan import Plan, plan_tables
 from graphbam.simulation.values import Tables, run_plan, sample_tables
+from graphbam.simulation.worlds import WORLDS, World, world
 
 __all__ = [
     "GRAPHS",
@@ -42,9 +46,11 @@ __all__ = [
     "NOISES",
     "PRESETS",
     "UNSEEN",
+    "WORLDS",
     "Plan",
     "SimulationConfig",
     "Tables",
+    "World",
     "additive",
     "graph_kind",
     "mechanism",
@@ -53,6 +59,7 @@ __all__ = [
     "run_plan",
     "sample_tables",
     "simulate",
+    "world",
 ]
 
 

@@ -3,7 +3,8 @@
 Every choice that differs from table to table is a dictionary ``{name: weight}`` or a range; a fixed choice
 is a dictionary with one entry. ``SimulationConfig.preset("paper")`` holds the paper's values as its authors
 ran them, ``"literal"`` the formulas as printed, ``"broad"`` the wide mixture that a network for real tables
-needs.
+needs; ``"broad-1"`` is that mixture before hidden variables, interventions, missing cells and named worlds joined it,
+which the first shipped weights learnt from.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from graphbam.errors import ConfigError
 from graphbam.simulation.graphs import GRAPHS
 from graphbam.simulation.mechanisms import CHEBYSHEV_VARIANTS, MECHANISMS
 from graphbam.simulation.noise import NOISES
+from graphbam.simulation.worlds import SERIES, WORLDS
 
 MIXINGS = ("unit", "literal")
 """``unit``: x = ρ·noise + (1−ρ)·signal, both of unit variance. ``literal``: x = signal + noise as is."""
@@ -39,7 +41,14 @@ _SHARES = (
     "sluggish",
     "confounded",
     "growing",
+    "hidden",
+    "interventions",
+    "missing",
 )
+
+
+PRESETS: dict[str, SimulationConfig] = {}
+"""Configs by name, filled below."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +121,18 @@ class SimulationConfig:
     growing: float = 0.0
     """Share of tables in which the noise of linear variables keeps its size instead of its share, under `unit` mixing:
     variance grows from parents to children, and little of the last ones is their own."""
+    hidden: float = 0.0
+    """Share of tables that show only some of the variables of their world: all but one to a tenth of them. Variables
+    with two children or more are hidden first, sometimes one that acts on most of the others."""
+    interventions: float = 0.0
+    """Share of tables with cells that were set from outside: fixed, far out or random values that ignore the parents,
+    or the variable's own value shifted, scaled or reversed."""
+    missing: float = 0.0
+    """Share of tables with missing cells, up to 40 % of a column: by chance, by the value of another column, by the
+    value itself (limits of detection) or in blocks."""
+    worlds: Mapping[str, float] = field(default_factory=dict)
+    """Share of tables that come from each named world (a key of `WORLDS` or of `PRESETS`) instead of from all of the
+    above; `hidden` and `missing` of this config hold there too, `interventions` in presets."""
     robust: bool = False
     """Winsorise heavy tails of the finished columns at robust limits before the last z-score."""
 
@@ -124,6 +145,8 @@ class SimulationConfig:
         object.__setattr__(self, "weight_range", _weight_range(self.weight_range))
         for name in ("mechanisms", "graphs", "noises"):
             object.__setattr__(self, name, {k: float(v) for k, v in getattr(self, name).items()})
+        _check_worlds(self.worlds)
+        object.__setattr__(self, "worlds", {name: float(share) for name, share in self.worlds.items()})
         _check_choice("chebyshev", self.chebyshev, CHEBYSHEV_VARIANTS)
         _check_choice("mixing", self.mixing, MIXINGS)
         _check_choice("clip", self.clip, CLIPS)
@@ -139,11 +162,12 @@ class SimulationConfig:
     @property
     def dependent_rows(self) -> bool:
         """Whether a row of a table may depend on the rows before it."""
-        return max(self.autocorrelated, self.sluggish, self.confounded) > 0
+        own = max(self.autocorrelated, self.sluggish, self.confounded) > 0
+        return own or any(name in SERIES or (name in PRESETS and PRESETS[name].dependent_rows) for name in self.worlds)
 
     @classmethod
     def preset(cls, name: str) -> SimulationConfig:
-        """The named preset: ``paper``, ``literal`` or ``broad``."""
+        """The named preset: ``paper``, ``literal``, ``broad`` or another key of `PRESETS`."""
         _check_choice("preset", name, PRESETS)
         return PRESETS[name]
 
@@ -166,7 +190,7 @@ class SimulationConfig:
         noise: str | None = None,
         noise_share: tuple[float, float] | None = None,
     ) -> SimulationConfig:
-        """The same distribution with some choices fixed.
+        """The same distribution with some choices fixed, and without named worlds, which choose for themselves.
 
         Parameters
         ----------
@@ -198,6 +222,8 @@ class SimulationConfig:
             changes |= {"noises": {noise: 1.0}, "per_node_noises": 0.0}
         if noise_share is not None:
             changes |= {"noise_share": noise_share, "noise_share_lean": 1.0, "noise_share_pooled": False}
+        if changes:
+            changes |= {"worlds": {}}
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -249,6 +275,16 @@ def _check_weights(name: str, weights: Mapping[str, float], allowed: Iterable[st
         raise ConfigError(f"the weights of {name} are all zero; give at least one a positive weight")
 
 
+def _check_worlds(worlds: Mapping[str, float]) -> None:
+    for name, share in worlds.items():
+        _check_choice("world", name, {*WORLDS, *PRESETS})
+        _check_between(f"the share of world {name!r}", share, 0.0, 1.0)
+    if sum(worlds.values()) > 1 + 1e-9:
+        raise ConfigError(
+            f"the shares of worlds sum to {sum(worlds.values()):g}; they are shares of all tables: at most 1"
+        )
+
+
 def _check_weight(name: str, choice: object, weight: object) -> None:
     if not isinstance(weight, int | float) or not 0 <= weight < float("inf"):
         raise ConfigError(f"{name}: the weight of {choice!r} is {weight!r}; use a finite number of at least 0")
@@ -291,73 +327,78 @@ def _check_between(name: str, value: float, low: float, high: float) -> None:
         raise ConfigError(f"{name}={value} is outside [{low:g}, {high:g}]")
 
 
-PRESETS: dict[str, SimulationConfig] = {
-    "paper": SimulationConfig(),
-    "literal": SimulationConfig(chebyshev="literal", mixing="literal", clip="hard"),
-    "broad": SimulationConfig(
-        mechanisms={
-            "chebyshev": 0.16,
-            "linear": 0.19,
-            "gp": 0.11,
-            "mixed": 0.10,
-            "mlp": 0.08,
-            "hill": 0.06,
-            "gp_additive": 0.06,
-            "heteroscedastic": 0.06,
-            "interactions": 0.05,
-            "multiplicative": 0.04,
-            "sine": 0.03,
-            "cosine": 0.03,
-            "square": 0.02,
-            "cubic": 0.01,
-        },
-        per_node_mechanisms=0.25,
-        chebyshev="broad",
-        graphs={
-            "erdos-renyi": 0.50,
-            "scale-free": 0.14,
-            "regulators": 0.11,
-            "bipartite-layers": 0.08,
-            "stochastic-block": 0.07,
-            "geometric": 0.05,
-            "small-world": 0.05,
-        },
-        degrees={
-            1.0: 0.17,
-            1.5: 0.11,
-            2.0: 0.17,
-            3.0: 0.18,
-            4.0: 0.13,
-            5.0: 0.10,
-            6.0: 0.06,
-            7.0: 0.05,
-            8.0: 0.03,
-        },
-        degree_share=0.9,
-        max_density=0.9,
-        max_parents=24,
-        noises={
-            "mixture": 0.28,
-            "gaussian": 0.26,
-            "uniform": 0.10,
-            "laplace": 0.10,
-            "student": 0.10,
-            "exponential": 0.08,
-            "gumbel": 0.08,
-        },
-        per_node_noises=0.2,
-        weight_range=(0.25, 1.75),
-        same_sign=0.3,
-        noise_share=(0.005, 0.9),
-        noise_share_lean=1.5,
-        noise_share_pooled=True,
-        clip="hard",
-        discrete=0.10,
-        skewed=0.15,
-        rounded=0.06,
-        measurement_noise=0.12,
-        autocorrelated=0.08,
-        growing=0.60,
-        robust=True,
-    ),
-}
+PRESETS["paper"] = SimulationConfig()
+PRESETS["literal"] = SimulationConfig(chebyshev="literal", mixing="literal", clip="hard")
+PRESETS["broad-1"] = SimulationConfig(
+    mechanisms={
+        "chebyshev": 0.16,
+        "linear": 0.19,
+        "gp": 0.11,
+        "mixed": 0.10,
+        "mlp": 0.08,
+        "hill": 0.06,
+        "gp_additive": 0.06,
+        "heteroscedastic": 0.06,
+        "interactions": 0.05,
+        "multiplicative": 0.04,
+        "sine": 0.03,
+        "cosine": 0.03,
+        "square": 0.02,
+        "cubic": 0.01,
+    },
+    per_node_mechanisms=0.25,
+    chebyshev="broad",
+    graphs={
+        "erdos-renyi": 0.50,
+        "scale-free": 0.14,
+        "regulators": 0.11,
+        "bipartite-layers": 0.08,
+        "stochastic-block": 0.07,
+        "geometric": 0.05,
+        "small-world": 0.05,
+    },
+    degrees={
+        1.0: 0.17,
+        1.5: 0.11,
+        2.0: 0.17,
+        3.0: 0.18,
+        4.0: 0.13,
+        5.0: 0.10,
+        6.0: 0.06,
+        7.0: 0.05,
+        8.0: 0.03,
+    },
+    degree_share=0.9,
+    max_density=0.9,
+    max_parents=24,
+    noises={
+        "mixture": 0.28,
+        "gaussian": 0.26,
+        "uniform": 0.10,
+        "laplace": 0.10,
+        "student": 0.10,
+        "exponential": 0.08,
+        "gumbel": 0.08,
+    },
+    per_node_noises=0.2,
+    weight_range=(0.25, 1.75),
+    same_sign=0.3,
+    noise_share=(0.005, 0.9),
+    noise_share_lean=1.5,
+    noise_share_pooled=True,
+    clip="hard",
+    discrete=0.10,
+    skewed=0.15,
+    rounded=0.06,
+    measurement_noise=0.12,
+    autocorrelated=0.08,
+    growing=0.60,
+    robust=True,
+)
+PRESETS["broad"] = dataclasses.replace(
+    PRESETS["broad-1"],
+    hidden=0.25,
+    interventions=0.10,
+    missing=0.20,
+    worlds={"single-cell": 0.05, "gene-dynamics": 0.07, "monitoring": 0.08, "questionnaire": 0.05},
+)

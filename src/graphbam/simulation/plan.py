@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from graphbam.errors import ConfigError
+from graphbam.simulation.cells import Interventions, add_factor, choose_shown, draw_interventions
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.graphs import depth_levels, draw_degrees, sample_dags
 from graphbam.simulation.labels import Labels, label_graphs, send
@@ -35,6 +36,9 @@ EFFECTS = ("discrete", "skewed", "rounded", "measurement_noise", "autocorrelated
 
 LATER_EFFECTS = ("sluggish", "confounded")
 """Effects that came later and have a generator of their own: tables without them stay what they were."""
+
+FACTORS = 0.25
+"""Of tables with hidden variables, the share in which one of these acts on a third or more of all others."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Level:
     """Part of `Plan.effects["discrete"]` that lies in this level."""
     sluggish: slice
     """The same of `Plan.effects["sluggish"]`."""
+    interventions: slice
+    """The same of `Plan.effects["interventions"]`."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,11 @@ class Plan:
     noises: Mapping[str, Tensor]
     """Rows of each noise family."""
     effects: Mapping[str, Tensor]
-    """Rows with each of the `EFFECTS` and `LATER_EFFECTS`."""
+    """Rows with each of the `EFFECTS` and `LATER_EFFECTS`, and those with interventions."""
+    interventions: Interventions | None
+    """What is done to the last ones, in their order; None where nothing is."""
+    set_bmd: Tensor | None
+    """Which cells of the shown columns that concerns."""
 
     def to(self, device: torch.device) -> Plan:
         """The same plan with its tensors on `device`, copied without waiting."""
@@ -98,6 +108,8 @@ class Plan:
             growth_n=send(self.growth_n, device),
             noises={name: send(rows, device) for name, rows in self.noises.items()},
             effects={name: send(rows, device) for name, rows in self.effects.items()},
+            interventions=self.interventions and Interventions(*(send(part, device) for part in self.interventions)),
+            set_bmd=None if self.set_bmd is None else send(self.set_bmd, device),
         )
 
 
@@ -108,41 +120,64 @@ def plan_tables(
     n_tables: int,
     n_variables: int,
     n_samples: int,
+    n_hidden: int = 0,
     device_type: str = "cpu",
 ) -> Plan:
     """Draw every discrete choice for a batch; `run_plan` turns it into values.
 
-    Planning needs the CPU only, so a training loop can do it ahead, in another thread.
+    Planning needs the CPU only, so a training loop can do it ahead, in another thread. `n_hidden` variables more than
+    the tables show are simulated.
     """
     _check_shape(config, n_tables, n_variables, n_samples)
-    adj_bdd = _draw_graphs(rng, config, n_tables, n_variables)
-    family_bd = _per_table_or_node(rng, config.mechanisms, config.per_node_mechanisms, n_tables, n_variables)
+    n_all = n_variables + n_hidden
+    adj_bdd = _draw_graphs(rng, config, n_tables, n_all)
+    never_bd = torch.zeros(n_tables, n_all, dtype=torch.bool)
+    if n_hidden:
+        adj_bdd, never_bd[:, 0] = add_factor(rng, adj_bdd, FACTORS)
+    family_bd = _per_table_or_node(rng, config.mechanisms, config.per_node_mechanisms, n_tables, n_all)
     level_n, n_parents_n = depth_levels(adj_bdd).flatten(), adj_bdd.sum(1).flatten()
     family_n = torch.where(n_parents_n > 0, family_bd.flatten(), 0)
     order_n = _order_rows(level_n, family_n, n_parents_n, len(config.mechanisms))
     row_n = torch.empty_like(order_n)
     row_n[order_n] = torch.arange(len(order_n))
-    aside = _fork(rng)  # for later additions: tables without them stay what they were
-    effects = _draw_effects(rng, aside, config, n_tables, n_variables, row_n)
-    growth_n = _draw_growth(aside, config, n_tables, n_variables).flatten()
+    aside = fork(rng)  # for later additions: tables without them stay what they were
+    effects = _draw_effects(rng, aside, config, n_tables, n_all, row_n)
+    growth_n = _draw_growth(aside, config, n_tables, n_all).flatten()
+    shown_bd = torch.rand(n_tables, n_all, generator=rng).argsort(1)
+    if n_hidden:
+        shown_bd = choose_shown(aside, adj_bdd, n_variables, never_bd)
+    row_bd = row_n.view(n_tables, n_all).gather(1, shown_bd)
+    interventions, set_bmd, effects["interventions"] = _draw_interventions(aside, config, row_bd, n_samples)
     ordered = _Ordered(level_n[order_n], family_n[order_n].tolist(), n_parents_n[order_n].tolist())
-    levels = _split_levels(ordered, list(config.mechanisms), effects, n_samples, device_type)
-    shuffle_bd = torch.rand(n_tables, n_variables, generator=rng).argsort(1)
-    row_bd = row_n.view(n_tables, n_variables).gather(1, shuffle_bd)
     return Plan(
         config=config,
         n_samples=n_samples,
         seed=int(torch.randint(2**62, (), generator=rng)),
-        labels=label_graphs(adj_bdd, shuffle_bd, _joined_columns(effects["confounded"], row_bd)),
+        labels=label_graphs(adj_bdd, shown_bd, _joined_columns(effects["confounded"], row_bd)),
         row_bd=row_bd,
         parents_np=_pad_parents(adj_bdd, row_n)[order_n],
         n_parents_n=n_parents_n[order_n],
-        share_n=_draw_shares(rng, config, n_tables, n_variables).flatten()[order_n],
+        share_n=_draw_shares(rng, config, n_tables, n_all).flatten()[order_n],
         growth_n=growth_n[order_n],
-        levels=levels,
-        noises=_draw_noises(rng, config, n_tables, n_variables, row_n),
+        levels=_split_levels(ordered, list(config.mechanisms), effects, n_samples, device_type),
+        noises=_draw_noises(rng, config, n_tables, n_all, row_n),
         effects=effects,
+        interventions=interventions,
+        set_bmd=set_bmd,
     )
+
+
+def _draw_interventions(
+    rng: torch.Generator, config: SimulationConfig, row_bd: Tensor, n_samples: int
+) -> tuple[Interventions | None, Tensor | None, Tensor]:
+    """What is done to which rows of the buffer, the cells that concerns, and those rows in increasing order."""
+    if not config.interventions:
+        return None, None, torch.empty(0, dtype=torch.long)
+    n_tables, n_variables = row_bd.shape
+    done = draw_interventions(rng, config.interventions, n_tables, n_variables, n_samples)
+    rows, order = row_bd[done.set_bem.any(2)].sort()
+    parts = (part[done.set_bem.any(2)][order] for part in done)
+    return Interventions(*parts), done.set_bem.mT.contiguous(), rows
 
 
 def _check_shape(config: SimulationConfig, n_tables: int, n_variables: int, n_samples: int) -> None:
@@ -256,7 +291,7 @@ def _draw_rows(rng: torch.Generator, share: float, n_tables: int, n_variables: i
     return row_n[(in_table_b1 & chosen_bd).flatten()].sort().values
 
 
-def _fork(rng: torch.Generator) -> torch.Generator:
+def fork(rng: torch.Generator) -> torch.Generator:
     """Another generator, decided by the state of this one, which stays as it is."""
     copy = torch.Generator()
     copy.set_state(rng.get_state())
@@ -276,9 +311,9 @@ def _split_levels(
 ) -> tuple[Level, ...]:
     """Cut the ordered rows into levels, and levels into groups."""
     bounds = [0, *rows.level_n.bincount().cumsum(0).tolist()]
-    discrete, sluggish = (
+    discrete, sluggish, interventions = (
         [slice(*ends) for ends in itertools.pairwise(torch.searchsorted(effects[name], torch.tensor(bounds)).tolist())]
-        for name in ("discrete", "sluggish")
+        for name in ("discrete", "sluggish", "interventions")
     )
     levels = []
     for depth, (start, stop) in enumerate(itertools.pairwise(bounds)):
@@ -288,7 +323,7 @@ def _split_levels(
             last = first + len(list(run))
             groups += _split_group(names[family], first, last, rows.n_parents, n_samples, device_type)
             first = last
-        levels.append(Level(start, stop, tuple(groups), discrete[depth], sluggish[depth]))
+        levels.append(Level(start, stop, tuple(groups), discrete[depth], sluggish[depth], interventions[depth]))
     return tuple(levels)
 
 

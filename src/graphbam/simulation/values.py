@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,12 +10,17 @@ import torch
 from torch import Tensor
 
 from graphbam.graphs.graph import edge_classes
-from graphbam.simulation.config import SimulationConfig
-from graphbam.simulation.labels import Labels
+from graphbam.simulation.cells import choose_shown, draw_extra, draw_observed
+from graphbam.simulation.config import PRESETS, SimulationConfig
+from graphbam.simulation.labels import Labels, label_graphs, send
 from graphbam.simulation.mechanisms import LINKS, MECHANISMS, soft_clip, unit
 from graphbam.simulation.noise import autocorrelate, rand, randn, sample_noise
-from graphbam.simulation.plan import Group, Level, Plan, plan_tables
+from graphbam.simulation.plan import Group, Level, Plan, fork, plan_tables
+from graphbam.simulation.worlds import WORLDS, World
 from graphbam.tables.prepare import CLIP, standardise
+
+TABLES_PER_WORLD = 32
+"""A batch has one named world for so many tables."""
 
 LEAST_SHARE = 0.002
 """Least ρ where variance grows: four millionths of a variable are its own."""
@@ -93,10 +99,114 @@ def sample_tables(
     (torch.Size([4, 50, 10]), torch.int8, torch.Size([4, 10, 10]))
     """
     device = torch.device(device)
+    if not (config.hidden or config.worlds):
+        plan = plan_tables(
+            rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples, device_type=device.type
+        )
+        return run_plan(plan, device)
+    shape = Shape(n_tables, n_variables, n_samples)
+    groups = split_batch(fork(rng), config, shape)
+    parts = [_sample_group(rng, config, group, shape, device) for group in groups]
+    return _join_tables(parts, torch.cat([group.tables for group in groups]))
+
+
+# ── which tables come from which world ──────────────────────────────────────────────────────────────────────
+
+
+class Shape(NamedTuple):
+    """Size of a batch."""
+
+    n_tables: int
+    n_variables: int
+    n_samples: int
+
+
+class TableGroup(NamedTuple):
+    """Tables of a batch that are simulated together."""
+
+    world: str | None
+    """Named world; None: what the config itself says."""
+    n_hidden: int
+    tables: Tensor
+    """Their places in the batch."""
+
+
+def split_batch(rng: torch.Generator, config: SimulationConfig, shape: Shape) -> list[TableGroup]:
+    """Divide a batch into groups of one world and one number of hidden variables.
+
+    Every group costs about as many steps as a whole batch of one kind, so there are few: the config's own worlds with
+    and without hidden variables, and one named world for every `TABLES_PER_WORLD` tables, with or without.
+    """
+    n_tables = shape.n_tables
+    named_b = torch.rand(n_tables, generator=rng) < sum(config.worlds.values())
+    drawn_b = torch.randint(max(1, n_tables // TABLES_PER_WORLD), (n_tables,), generator=rng)
+    hides_b = torch.rand(n_tables, generator=rng) < config.hidden
+    groups = [
+        TableGroup(None, 0, (~named_b & ~hides_b).nonzero()[:, 0]),
+        TableGroup(None, draw_extra(rng, shape.n_variables), (~named_b & hides_b).nonzero()[:, 0]),
+    ]
+    for k in drawn_b[named_b].unique().tolist():
+        weights = torch.tensor(list(config.worlds.values()))
+        world = list(config.worlds)[int(torch.multinomial(weights, 1, generator=rng))]
+        hides = float(torch.rand((), generator=rng)) < config.hidden
+        n_hidden = draw_extra(rng, shape.n_variables) if hides else 0
+        groups.append(TableGroup(world, n_hidden, (named_b & (drawn_b == k)).nonzero()[:, 0]))
+    return [group for group in groups if len(group.tables)]
+
+
+def _sample_group(
+    rng: torch.Generator, config: SimulationConfig, group: TableGroup, shape: Shape, device: torch.device
+) -> Tables:
+    n_tables = len(group.tables)
+    if group.world in WORLDS:
+        n_all = shape.n_variables + group.n_hidden
+        world = WORLDS[group.world](rng, n_tables, n_all, shape.n_samples)
+        return _show_world(rng, config, world, shape.n_variables, device)
+    if group.world is not None:
+        shares = {name: getattr(config, name) for name in ("interventions", "missing")}
+        config = dataclasses.replace(PRESETS[group.world], **shares)
     plan = plan_tables(
-        rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples, device_type=device.type
-    )
+        rng, config, n_tables=n_tables, n_variables=shape.n_variables, n_samples=shape.n_samples,
+        n_hidden=group.n_hidden, device_type=device.type,
+    )  # fmt: skip
     return run_plan(plan, device)
+
+
+def _show_world(
+    rng: torch.Generator, config: SimulationConfig, world: World, n_variables: int, device: torch.device
+) -> Tables:
+    """The table that somebody sees of a world."""
+    never_be = torch.zeros(world.adj_bee.shape[:2], dtype=torch.bool)
+    never_be[:, never_be.shape[1] - world.n_drivers :] = True
+    shown_bd = choose_shown(rng, world.adj_bee, n_variables, never_be)
+    labels = label_graphs(world.adj_bee, shown_bd).to(device)
+    columns_bmd = shown_bd[:, None, :].expand(-1, world.x_bme.shape[1], -1)
+    x_bdm = send(world.x_bme.gather(2, columns_bmd).mT.contiguous(), device)
+    set_bmd = None if world.set_bme is None else send(world.set_bme.gather(2, columns_bmd), device)
+    aside = torch.Generator(device=device).manual_seed(int(torch.randint(2**62, (), generator=rng)))
+    return _observe_cells(aside, config, x_bdm, labels, set_bmd)
+
+
+def _join_tables(parts: list[Tables], place_b: Tensor) -> Tables:
+    """Tables of several groups in one batch; where only some have a mask, the others get an empty one."""
+    order_b = send(place_b.argsort(), parts[0].x_bmd.device)
+
+    def join(name: str, otherwise: bool) -> Tensor | None:
+        masks = [getattr(part, name) for part in parts]
+        if all(mask is None for mask in masks):
+            return None
+        filled = [
+            torch.full_like(part.x_bmd, otherwise, dtype=torch.bool) if mask is None else mask
+            for part, mask in zip(parts, masks, strict=True)
+        ]
+        return torch.cat(filled)[order_b]
+
+    names = ("x_bmd", "dag_bdd", "classes_bdd", "hidden_bdd", "ancestors_bdd", "compelled_bdd")
+    whole = {name: torch.cat([getattr(part, name) for part in parts])[order_b] for name in names}
+    return Tables(**whole, observed_bmd=join("observed_bmd", True), set_bmd=join("set_bmd", False))
+
+
+# ── from a plan to numbers ──────────────────────────────────────────────────────────────────────────────────
 
 
 @torch.no_grad()
@@ -106,21 +216,29 @@ def run_plan(plan: Plan, device: str | torch.device = "cpu") -> Tables:
     with torch.autocast(device.type, enabled=False):
         plan = plan.to(device)
         rng = torch.Generator(device=device).manual_seed(plan.seed)
+        aside = torch.Generator(device=device).manual_seed(plan.seed + 1)  # for interventions and missing cells
         values = Values(_draw_noise(rng, plan), plan.share_n.clone(), torch.ones_like(plan.share_n))
         for level in plan.levels:
-            _simulate_level(rng, plan, level, values)
-        x_bdm = _observe(rng, plan, values.x_nm)[plan.row_bd]
-        return _join_labels(x_bdm.mT.contiguous(), plan.labels)
+            _simulate_level(rng, aside, plan, level, values)
+        x_bdm = _measure(rng, plan, values.x_nm)[plan.row_bd]
+        return _observe_cells(aside, plan.config, x_bdm, plan.labels, plan.set_bmd)
 
 
-def _join_labels(x_bmd: Tensor, labels: Labels) -> Tables:
+def _observe_cells(
+    rng: torch.Generator, config: SimulationConfig, x_bdm: Tensor, labels: Labels, set_bmd: Tensor | None
+) -> Tables:
+    """Lose some cells, and standardise by the others as inference does."""
+    observed_bdm = draw_observed(rng, config.missing, x_bdm) if config.missing else None
+    x_bdm = standardise(x_bdm, robust=config.robust, axis=-1, observed=observed_bdm)
     return Tables(
-        x_bmd=x_bmd,
+        x_bmd=x_bdm.mT.contiguous(),
         dag_bdd=labels.dag_bdd,
         classes_bdd=edge_classes(labels.dag_bdd),
         hidden_bdd=labels.hidden_bdd,
         ancestors_bdd=labels.ancestors_bdd,
         compelled_bdd=labels.compelled_bdd,
+        observed_bmd=None if observed_bdm is None else observed_bdm.mT.contiguous(),
+        set_bmd=set_bmd,
     )
 
 
@@ -154,7 +272,7 @@ def _join_hidden(rng: torch.Generator, e_nm: Tensor, table_n: Tensor, n_tables: 
     return (1 - weight_n1.square()).sqrt() * e_nm + weight_n1 * hidden_bm[table_n]
 
 
-def _simulate_level(rng: torch.Generator, plan: Plan, level: Level, values: Values) -> None:
+def _simulate_level(rng: torch.Generator, aside: torch.Generator, plan: Plan, level: Level, values: Values) -> None:
     """Replace the noise in the rows of one level by finished values."""
     here, x_nm = slice(level.start, level.stop), values.x_nm
     if level.groups:
@@ -171,6 +289,9 @@ def _simulate_level(rng: torch.Generator, plan: Plan, level: Level, values: Valu
     cut = plan.effects["discrete"][level.discrete]
     if len(cut):
         x_nm[cut] = unit(discretise(rng, x_nm[cut]))
+    done = plan.effects["interventions"][level.interventions]
+    if plan.interventions is not None and len(done):
+        x_nm[done] = plan.interventions.apply(aside, level.interventions, x_nm[done])
 
 
 def _answer(rng: torch.Generator, plan: Plan, group: Group, values: Values) -> Tensor:
@@ -242,14 +363,14 @@ def discretise(rng: torch.Generator, x_nm: Tensor, most: int = 6) -> Tensor:
     return value_nk.gather(1, code_nm)
 
 
-def _observe(rng: torch.Generator, plan: Plan, x_nm: Tensor) -> Tensor:
-    """The observed copy: transforms of finished columns, then the standardisation that inference uses."""
+def _measure(rng: torch.Generator, plan: Plan, x_nm: Tensor) -> Tensor:
+    """The measured copy: transforms of finished columns."""
     effects = {"skewed": skew, "rounded": coarsen, "measurement_noise": blur}
     for name, effect in effects.items():
         rows = plan.effects[name]
         if len(rows):
             x_nm[rows] = effect(rng, x_nm[rows])
-    return standardise(x_nm, robust=plan.config.robust, axis=-1)
+    return x_nm
 
 
 def skew(rng: torch.Generator, x_nm: Tensor) -> Tensor:

@@ -401,7 +401,9 @@ def is_constant(x_md: Matrix) -> npt.NDArray[np.bool_]:
 # ── scale ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def standardise(x: Tensor, *, robust: bool = True, clip: float = CLIP, axis: int = -2) -> Tensor:
+def standardise(
+    x: Tensor, *, robust: bool = True, clip: float = CLIP, axis: int = -2, observed: Tensor | None = None
+) -> Tensor:
     """Bring columns to mean 0 and variance 1: the one rule that training tables and users' tables share.
 
     Values beyond median ± 6 robust standard deviations are first moved to that limit, so that a few wild values cannot
@@ -420,6 +422,8 @@ def standardise(x: Tensor, *, robust: bool = True, clip: float = CLIP, axis: int
         Largest absolute value of the result.
     axis : int
         Where the samples are: the second last axis, or the last one, -1, where it is fastest.
+    observed : Tensor of bool, of the shape of `x`, optional
+        Which cells were observed: only these count, and all others become 0. None: all of them.
 
     Returns
     -------
@@ -433,6 +437,8 @@ def standardise(x: Tensor, *, robust: bool = True, clip: float = CLIP, axis: int
             [ 0.0000,  0.0000],
             [ 1.2247,  0.0000]])
     """
+    if observed is not None:
+        return _standardise_observed(x.movedim(axis, -1), observed.movedim(axis, -1), robust, clip).movedim(-1, axis)
     x_nm = x.movedim(axis, -1)
     x_nm = _move_wild_values(x_nm) if robust else x_nm
     centre_n1 = x_nm.mean(-1, keepdim=True)
@@ -445,13 +451,47 @@ def standardise(x: Tensor, *, robust: bool = True, clip: float = CLIP, axis: int
     return (x_nm / torch.where(sd_n1 > 0, sd_n1, 1.0)).clamp(-clip, clip).movedim(-1, axis)
 
 
-def _move_wild_values(x_nm: Tensor) -> Tensor:
-    """Values beyond median ± 6 robust standard deviations, to that limit."""
-    sorted_nm = x_nm.sort(-1).values
-    low_n1, middle_n1, high_n1 = (_quantile(sorted_nm, q) for q in (0.05, 0.5, 0.95))
+def _standardise_observed(x_nm: Tensor, observed_nm: Tensor, robust: bool, clip: float) -> Tensor:
+    """The rule of `standardise` for the observed cells of each row; what stands in the others does not matter."""
+    n_seen_n1 = observed_nm.sum(-1, keepdim=True).clamp(min=1)
+
+    def mean(values_nm: Tensor) -> Tensor:
+        return torch.where(observed_nm, values_nm, 0.0).sum(-1, keepdim=True) / n_seen_n1
+
+    if robust:
+        sorted_nm = torch.where(observed_nm, x_nm, torch.inf).sort(-1).values
+        place_n1 = n_seen_n1 - 1
+        low_n1, middle_n1, high_n1 = (_quantile_at(sorted_nm, q * place_n1, place_n1) for q in (0.05, 0.5, 0.95))
+        x_nm = _limit(x_nm, low_n1, middle_n1, high_n1)
+    centre_n1 = mean(x_nm)
+    x_nm = torch.where(observed_nm, x_nm - centre_n1, 0.0)
+    size_n1 = x_nm.abs().amax(-1, keepdim=True)
+    is_constant_n1 = size_n1 <= 8 * torch.finfo(x_nm.dtype).eps * centre_n1.abs()
+    x_nm = x_nm / torch.where(is_constant_n1 | (size_n1 == 0), torch.inf, size_n1)
+    x_nm = x_nm - mean(x_nm)
+    sd_n1 = mean(x_nm.square()).sqrt()
+    x_nm = (x_nm / torch.where(sd_n1 > 0, sd_n1, 1.0)).clamp(-clip, clip)
+    return torch.where(observed_nm, x_nm, 0.0)
+
+
+def _quantile_at(sorted_nm: Tensor, place_n1: Tensor, last_n1: Tensor) -> Tensor:
+    """Linear interpolation at a place of its own in each row."""
+    below_n1 = place_n1.long()
+    low_n1, high_n1 = sorted_nm.gather(-1, below_n1), sorted_nm.gather(-1, torch.minimum(below_n1 + 1, last_n1))
+    return low_n1 + (place_n1 - below_n1) * (high_n1 - low_n1)
+
+
+def _limit(x_nm: Tensor, low_n1: Tensor, middle_n1: Tensor, high_n1: Tensor) -> Tensor:
+    """Values beyond the median ± 6 robust standard deviations, to that limit."""
     reach_n1 = WILD * (high_n1 - low_n1) / _NORMAL_RANGE
     reach_n1 = torch.where(reach_n1 > 0, reach_n1, torch.inf)
     return torch.minimum(torch.maximum(x_nm, middle_n1 - reach_n1), middle_n1 + reach_n1)
+
+
+def _move_wild_values(x_nm: Tensor) -> Tensor:
+    """Values beyond median ± 6 robust standard deviations, to that limit."""
+    sorted_nm = x_nm.sort(-1).values
+    return _limit(x_nm, *(_quantile(sorted_nm, q) for q in (0.05, 0.5, 0.95)))
 
 
 def _quantile(sorted_nm: Tensor, q: float) -> Tensor:

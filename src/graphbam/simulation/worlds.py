@@ -1,0 +1,309 @@
+"""Named worlds: kinds of tables that people have, each with its own way to come about.
+
+A world is a function ``(rng, n_tables, n_variables, n_samples) -> World``, all tables at once, on the CPU. It draws
+graphs and values of `n_variables` variables, and of drivers behind them if it has any: these come last and are never
+shown. Whatever else may happen to a table (further variables hidden, cells missing, columns shuffled and standardised)
+happens later and is no business of a world. A new one:
+
+>>> @world("sums")
+... def sums(rng, n_tables, n_variables, n_samples):
+...     adj_bee = draw_graphs(rng, n_tables, n_variables, {"erdos-renyi": 1.0}, degrees=(1, 3))
+...     x_bem = torch.randn(n_tables, n_variables, n_samples, generator=rng)
+...     for child, w_be in in_causal_order(draw_weights(rng, adj_bee)):
+...         x_bem[:, child] += (w_be[:, :, None] * x_bem).sum(1)
+...     return World(x_bem.mT, adj_bee)
+>>> WORLDS["sums"](torch.Generator(), 4, 6, 100).x_bme.shape
+torch.Size([4, 100, 6])
+>>> del WORLDS["sums"]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from graphbam.simulation.graphs import sample_dags
+from graphbam.simulation.labels import reach
+from graphbam.simulation.mechanisms import unit
+from graphbam.simulation.noise import autocorrelate, rand, randn
+
+
+class World(NamedTuple):
+    """Tables of all variables of a world, and their graph."""
+
+    x_bme: Tensor
+    """Values, shape (B, M, E); scale and location do not matter."""
+    adj_bee: Tensor
+    """Graphs, boolean; loops of three variables or more are allowed."""
+    set_bme: Tensor | None = None
+    """Cells that were set by an intervention, if the world has any."""
+    n_drivers: int = 0
+    """How many of the last variables are never shown."""
+
+
+Simulate = Callable[[torch.Generator, int, int, int], World]
+
+WORLDS: dict[str, Simulate] = {}
+"""Worlds by name."""
+
+SERIES = {"monitoring"}
+"""Worlds whose rows depend on the rows before them."""
+
+
+def world(name: str) -> Callable[[Simulate], Simulate]:
+    """Register a world under `name`."""
+
+    def register(draw: Simulate) -> Simulate:
+        WORLDS[name] = draw
+        return draw
+
+    return register
+
+
+# ── what worlds are made of ─────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_graphs(
+    rng: torch.Generator, n_tables: int, n_variables: int, kinds: Mapping[str, float], degrees: tuple[float, float]
+) -> Tensor:
+    """DAGs in causal order, a kind and a mean degree per table.
+
+    Examples
+    --------
+    >>> draw_graphs(torch.Generator(), 3, 8, {"regulators": 1.0}, degrees=(1, 2)).shape
+    torch.Size([3, 8, 8])
+    """
+    low, high = degrees
+    degree_b = (low + (high - low) * rand(rng, n_tables)).clamp(max=0.9 * (n_variables - 1))
+    drawn = torch.multinomial(torch.tensor(list(kinds.values())), n_tables, True, generator=rng)
+    return sample_dags(rng, [list(kinds)[k] for k in drawn.tolist()], degree_b, n_variables, max_parents=12)
+
+
+def add_drivers(rng: torch.Generator, adj_bee: Tensor, n_drivers: int, reach_range: tuple[float, float]) -> Tensor:
+    """The same graphs with drivers at the end, each of which acts on a share of all variables.
+
+    Examples
+    --------
+    >>> adj_bee = add_drivers(torch.Generator(), torch.zeros(2, 5, 5, dtype=torch.bool), 1, (1.0, 1.0))
+    >>> adj_bee[0].sum(1).tolist()
+    [0, 0, 0, 0, 0, 5]
+    """
+    n_tables, n_variables, _ = adj_bee.shape
+    low, high = reach_range
+    reach_bk1 = low + (high - low) * rand(rng, n_tables, n_drivers, 1)
+    whole_bee = torch.nn.functional.pad(adj_bee, (0, n_drivers, 0, n_drivers))
+    whole_bee[:, n_variables:, :n_variables] = rand(rng, n_tables, n_drivers, n_variables) < reach_bk1
+    return whole_bee
+
+
+def draw_weights(rng: torch.Generator, adj_bee: Tensor, low: float = 0.3) -> Tensor:
+    """A weight per arrow, ±U[low, 1] over the root of their squared sum, so that parents together have size 1."""
+    size_bee = (low + (1 - low) * rand(rng, *adj_bee.shape)) * (2.0 * (rand(rng, *adj_bee.shape) < 0.6) - 1)
+    w_bee = size_bee * adj_bee
+    return w_bee / w_bee.square().sum(1, keepdim=True).sqrt().clamp(min=1e-6)
+
+
+def in_causal_order(w_bee: Tensor) -> Iterator[tuple[int, Tensor]]:
+    """Every variable with the weights of its parents, (B, E); graphs as they are drawn, drivers excepted."""
+    for child in range(w_bee.shape[2]):
+        yield child, w_bee[:, :, child]
+
+
+def follow_parents(w_be: Tensor, x_bem: Tensor) -> Tensor:
+    """Σ w x over parents, (B, M)."""
+    return torch.bmm(w_be[:, None], x_bem)[:, 0]
+
+
+# ── single cells ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@world("single-cell")
+def single_cell(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> World:
+    """Counts of transcripts in single cells.
+
+    Log expression follows a gene network and, in part, the kind of the cell (a hidden driver with one to four values).
+    Counts are Poisson with extra variance around expression times the size of the library, and some are lost. Two
+    tables of three show log(1 + count), half of them per library. How cells are measured is no cause: it has no label.
+    """
+    kinds = {"regulators": 0.6, "scale-free": 0.3, "erdos-renyi": 0.1}
+    adj_bee = add_drivers(rng, draw_graphs(rng, n_tables, n_variables, kinds, (1.0, 4.0)), 1, (0.0, 0.6))
+    w_bee = draw_weights(rng, adj_bee)
+    n_types_b1 = (1 + 4 * rand(rng, n_tables, 1)).floor()
+    z_bem = randn(rng, n_tables, n_variables + 1, n_samples)
+    z_bem[:, -1] = unit((rand(rng, n_tables, n_samples) * n_types_b1).floor())
+    share_be1 = 0.2 + 0.6 * rand(rng, n_tables, n_variables + 1, 1)
+    for child, w_be in in_causal_order(w_bee[:, :, :-1]):
+        signal_bm = unit(follow_parents(w_be, z_bem))
+        noise_bm = z_bem[:, child].clone()
+        has_parents_b1 = w_be.any(1, keepdim=True)
+        mixed_bm = unit(torch.lerp(signal_bm, noise_bm, share_be1[:, child]))
+        z_bem[:, child] = torch.where(has_parents_b1, mixed_bm, noise_bm)
+    return World(_count(rng, z_bem).mT, adj_bee, n_drivers=1)
+
+
+def _count(rng: torch.Generator, z_bem: Tensor) -> Tensor:
+    """Transcripts that are counted, given log expression."""
+    n_tables, n_variables, n_samples = z_bem.shape
+    depth_b11, spread_b11, lost_b11, kind_b11 = rand(rng, 4, n_tables, 1, 1)
+    level_be1 = math.log(0.3) + math.log(60) * depth_b11 + 1.2 * randn(rng, n_tables, n_variables, 1)
+    library_b1m = torch.exp((0.1 + 0.6 * spread_b11) * randn(rng, n_tables, 1, n_samples))
+    rate_bem = torch.exp((level_be1 + (0.4 + rand(rng, n_tables, n_variables, 1)) * z_bem).clamp(-6, 6)) * library_b1m
+    burst_bem = torch.exp(0.5 * randn(rng, *rate_bem.shape) - 0.125)
+    count_bem = torch.poisson(rate_bem * burst_bem, generator=rng)
+    kept_bem = rand(rng, *rate_bem.shape) > lost_b11 * torch.exp(-0.3 * rate_bem)
+    count_bem = count_bem * kept_bem
+    total_b1m = count_bem.sum(1, keepdim=True).clamp(min=1)
+    per_library_bem = torch.log1p(count_bem / total_b1m * total_b1m.mean(2, keepdim=True))
+    return torch.where(kind_b11 < 1 / 3, count_bem, torch.where(kind_b11 < 2 / 3, count_bem.log1p(), per_library_bem))
+
+
+# ── gene dynamics ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@world("gene-dynamics")
+def gene_dynamics(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> World:
+    """Steady states of a gene network, each sample a perturbed copy of it; two of three networks have feedback loops.
+
+    Production of every gene is a saturating (in a third of tables linear) response to its regulators, and what is made
+    decays. Basal rates differ from sample to sample. In half of the tables genes are knocked out, down or up in some
+    samples: these cells are set.
+    """
+    kinds = {"regulators": 0.5, "scale-free": 0.3, "erdos-renyi": 0.2}
+    adj_bee = _add_feedback(rng, draw_graphs(rng, n_tables, n_variables, kinds, (1.0, 3.5)), share=2 / 3)
+    linear_b11, gain_b11, noise_b11, fuzz_b11 = rand(rng, 4, n_tables, 1, 1)
+    is_linear_b11 = linear_b11 < 1 / 3
+    gain_b11 = torch.where(is_linear_b11, 0.4 + 0.5 * gain_b11, 1.0 + 3.0 * gain_b11)
+    into_bee = (draw_weights(rng, adj_bee) * gain_b11).mT.contiguous()
+    basal_bem = (0.3 + 0.7 * noise_b11) * randn(rng, n_tables, n_variables, n_samples)
+    basal_bem = basal_bem + randn(rng, n_tables, n_variables, 1)
+    set_bem, value_b11 = _draw_knockouts(rng, n_tables, n_variables, n_samples)
+    x_bem = torch.zeros_like(basal_bem)
+    for _ in range(40):  # far enough for a fixed point where there is one; the rest are snapshots of a cycle
+        input_bem = torch.baddbmm(basal_bem, into_bee, x_bem)
+        new_bem = torch.where(is_linear_b11, input_bem.clamp(-20, 20), 4 * torch.sigmoid(input_bem) - 2)
+        x_bem = torch.where(set_bem, value_b11, torch.lerp(x_bem, new_bem, 0.5))
+    noisy_bem = x_bem + 0.15 * fuzz_b11 * x_bem.std(2, keepdim=True) * randn(rng, *x_bem.shape)
+    return World(torch.where(set_bem, x_bem, noisy_bem).mT, adj_bee, set_bem.mT.contiguous())
+
+
+def _add_feedback(rng: torch.Generator, adj_bee: Tensor, share: float) -> Tensor:
+    """In a share of graphs, one to three arrows back from a descendant that is no child: loops of three or more."""
+    n_tables = len(adj_bee)
+    later_bee = reach(adj_bee) & ~adj_bee
+    n_back_b1 = (1 + 3 * rand(rng, n_tables, 1)).floor() * (rand(rng, n_tables, 1) < share)
+    luck_bn = (rand(rng, *adj_bee.shape) * later_bee).flatten(1)
+    luck_bk, place_bk = luck_bn.topk(min(3, luck_bn.shape[1]), dim=1)
+    used_bk = (torch.arange(place_bk.shape[1]) < n_back_b1) & (luck_bk > 0)
+    back_bee = torch.zeros_like(adj_bee).flatten(1).scatter_(1, place_bk, used_bk).view_as(adj_bee).mT
+    return adj_bee | (back_bee & ~adj_bee & ~adj_bee.mT)
+
+
+def _draw_knockouts(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> tuple[Tensor, Tensor]:
+    """Cells that are set, at most one per sample, and the value they get in each table."""
+    has_b1, often_b1 = rand(rng, 2, n_tables, 1)
+    hit_bm = rand(rng, n_tables, n_samples) < (0.05 + 0.9 * often_b1) * (has_b1 < 0.5)
+    gene_bm = (rand(rng, n_tables, n_samples) * n_variables).long()
+    set_bem = (torch.arange(n_variables)[:, None] == gene_bm[:, None]) & hit_bm[:, None]
+    kind_b11, size_b11 = rand(rng, 2, n_tables, 1, 1)
+    return set_bem, torch.where(kind_b11 < 0.6, -2.0, torch.where(kind_b11 < 0.8, -1.0, 2.0 + size_b11))
+
+
+# ── series ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@world("monitoring")
+def monitoring(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> World:
+    """Series of a monitored system: machines, services, a plant, the weather.
+
+    Variables follow their parents at once or up to three samples later, and their own past; slow ones hardly move.
+    Behind many of them are two hidden drivers: a season, and a load that drifts. Some are counts, loads with a ceiling
+    or spiky rates.
+    """
+    burn_in, n_all = 16, n_variables + 2
+    length = n_samples + burn_in
+    kinds = {"erdos-renyi": 0.4, "bipartite-layers": 0.2, "scale-free": 0.2, "small-world": 0.2}
+    adj_bee = add_drivers(rng, draw_graphs(rng, n_tables, n_variables, kinds, (1.0, 4.0)), 2, (0.0, 0.8))
+    lag_bee = (4 * rand(rng, *adj_bee.shape).square()).floor() * (rand(rng, n_tables, 1, 1) < 0.7)
+    w_bee = draw_weights(rng, adj_bee)
+    x_bem = randn(rng, n_tables, n_all, length)
+    x_bem[:, -2], x_bem[:, -1] = _season(rng, n_tables, length), _load(rng, n_tables, length)
+    phi_be = (0.95 * rand(rng, n_tables, n_all)) * (rand(rng, n_tables, n_all) < rand(rng, n_tables, 1) + 0.2)
+    share_be1 = 0.1 + 0.7 * rand(rng, n_tables, n_all, 1)
+    for child, w_be in in_causal_order(w_bee[:, :, :-2]):
+        lag_be = lag_bee[:, :, child]
+        signal_bm = torch.zeros(n_tables, length)
+        for lag in range(4):
+            late_bem = torch.cat([x_bem[..., :1].expand(-1, -1, lag), x_bem[..., : length - lag]], 2)
+            signal_bm = signal_bm + follow_parents(w_be * (lag_be == lag), late_bem)
+        noise_bm = autocorrelate(x_bem[:, child].clone(), phi_be[:, child])
+        mixed_bm = torch.lerp(unit(signal_bm), noise_bm, share_be1[:, child])
+        new_bm = torch.where(w_be.any(1, keepdim=True), unit(mixed_bm), noise_bm)
+        slow_b = phi_be[:, child] * (rand(rng, n_tables) < 0.4)
+        x_bem[:, child] = unit(autocorrelate(new_bm, slow_b))
+    return World(_meter(rng, x_bem[..., burn_in:]).mT, adj_bee, n_drivers=2)
+
+
+def _season(rng: torch.Generator, n_tables: int, length: int) -> Tensor:
+    """Waves with one to thirty periods in all, never quite the same."""
+    periods_b1, phase_b1, fuzz_b1 = rand(rng, 3, n_tables, 1)
+    time_m = torch.arange(length) / length
+    wave_bm = torch.sin(2 * math.pi * (30**periods_b1 * time_m + phase_b1))
+    return unit(wave_bm + 0.5 * fuzz_b1 * randn(rng, n_tables, length))
+
+
+def _load(rng: torch.Generator, n_tables: int, length: int) -> Tensor:
+    """A slow walk, in half of the tables with a trend."""
+    walk_bm = autocorrelate(randn(rng, n_tables, length), 0.9 + 0.095 * rand(rng, n_tables))
+    trend_b1 = 3 * randn(rng, n_tables, 1) * (rand(rng, n_tables, 1) < 0.5)
+    return unit(walk_bm + trend_b1 * (torch.arange(length) / length))
+
+
+def _meter(rng: torch.Generator, x_bem: Tensor) -> Tensor:
+    """What the instruments show: values as they are, exponentials (rates, delays), counts, loads with a ceiling."""
+    kind_be1, size_be1, step_be1 = rand(rng, 3, *x_bem.shape[:2], 1)
+    rate_bem = torch.exp((0.3 + size_be1) * x_bem)
+    count_bem = torch.round(rate_bem * (0.5 + 20 * step_be1.square()))
+    capped_bem = x_bem.clamp(max=0.5 + 1.5 * size_be1)
+    shown_bem = torch.where(kind_be1 < 0.25, rate_bem, x_bem)
+    shown_bem = torch.where((kind_be1 > 0.25) & (kind_be1 < 0.45), count_bem, shown_bem)
+    return torch.where(kind_be1 > 0.9, capped_bem, shown_bem)
+
+
+# ── questionnaires ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@world("questionnaire")
+def questionnaire(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> World:
+    """Answers on scales of two to seven levels, with one hidden trait behind nearly all items and another behind some.
+
+    A few items act on others directly. Scales are cut at uneven places, so that some answers pile up at one end.
+    """
+    adj_bee = draw_graphs(rng, n_tables, n_variables, {"erdos-renyi": 0.7, "stochastic-block": 0.3}, (0.3, 2.5))
+    adj_bee = add_drivers(rng, add_drivers(rng, adj_bee, 1, (0.7, 1.0)), 1, (0.0, 0.5))
+    adj_bee[:, -1, -2] = False  # traits do not act on one another
+    w_bee = draw_weights(rng, adj_bee)
+    w_bee[:, -2:] = w_bee[:, -2:].abs()  # most items are worded the same way
+    turned_be = rand(rng, n_tables, n_variables + 2) < 0.15
+    z_bem = randn(rng, n_tables, n_variables + 2, n_samples)
+    share_be1 = 0.25 + 0.5 * rand(rng, n_tables, n_variables + 2, 1)
+    for child, w_be in in_causal_order(w_bee[:, :, :-2]):
+        signal_bm, noise_bm = unit(follow_parents(w_be, z_bem)), z_bem[:, child].clone()
+        mixed_bm = unit(torch.lerp(signal_bm, noise_bm, share_be1[:, child]))
+        z_bem[:, child] = torch.where(w_be.any(1, keepdim=True), mixed_bm, noise_bm)
+    z_bem = torch.where(turned_be[..., None], -z_bem, z_bem)
+    return World(_answer_on_scale(rng, z_bem).mT, adj_bee, n_drivers=2)
+
+
+def _answer_on_scale(rng: torch.Generator, z_bem: Tensor) -> Tensor:
+    """Levels 0 to 6 at most; in most tables all items have the same number of levels."""
+    n_tables, n_variables, _ = z_bem.shape
+    n_levels_be1 = (2 + 6 * rand(rng, n_tables, n_variables, 1)).floor()
+    same_b11 = rand(rng, n_tables, 1, 1) < 0.75
+    n_levels_be1 = torch.where(same_b11, n_levels_be1[:, :1], n_levels_be1)
+    tilt_be1 = 0.8 * randn(rng, n_tables, n_variables, 1)
+    place_bem = torch.sigmoid(1.5 * (z_bem + tilt_be1)) * n_levels_be1
+    return torch.minimum(place_bem.floor(), n_levels_be1 - 1)
