@@ -58,7 +58,7 @@ def test_the_paper_preset_holds_the_papers_values():
         ({"weight_range": (0.0, 1.0)}, "no range above zero"),
         ({"weight_range": (2.0, 1.0)}, "no range above zero"),
         ({"same_sign": -0.1}, r"same_sign=-0.1 is outside \[0, 1\]"),
-        ({"chebyshev": "exact"}, "choose from broad, broad-1, literal, paper"),
+        ({"chebyshev": "exact"}, "choose from broad, literal, paper"),
         ({"mixing": "half"}, "choose from literal, unit"),
         ({"clip": "none"}, "choose from hard, soft"),
         ({"skewed": 1.5}, r"skewed=1.5 is outside \[0, 1\]"),
