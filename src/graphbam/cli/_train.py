@@ -12,6 +12,9 @@ from graphbam.errors import ConfigError
 if TYPE_CHECKING:
     from graphbam.training import TrainConfig
 
+ANSWERS = "answers"
+"""Network that says more of a pair than its class."""
+
 RIVAL = "avici"
 """The design of a baseline, to compare with."""
 
@@ -27,8 +30,8 @@ def train(
     network: Annotated[
         str,
         typer.Option(
-            help="Design: default, paper or ablation; for common children: collider, collider-wide or collider-paper; "
-            "to compare with: avici."
+            help="Design: default, paper or ablation; answers, which learns directions and hidden causes too; "
+            "for common children: collider, collider-wide or collider-paper; to compare with: avici."
         ),
     ] = "default",
     data: Annotated[str, typer.Option(help="Simulated worlds: broad, paper or literal.")] = "broad",
@@ -90,7 +93,7 @@ def _config(
     from graphbam.nn.edge_net import DESIGNS
     from graphbam.simulation.config import SimulationConfig
 
-    if network not in (known := [*DESIGNS, *collider.DESIGNS, RIVAL]):
+    if network not in (known := [*DESIGNS, ANSWERS, *collider.DESIGNS, RIVAL]):
         raise ConfigError(f"network={network!r} is unknown; choose from {', '.join(sorted(known))}")
     changes: dict[str, Any] = {"seed": seed, "simulation": SimulationConfig.preset(data)}
     changes |= {} if learning_rate is None else {"learning_rate": learning_rate}
@@ -105,11 +108,13 @@ def _edge_config(network: str, tiny: bool, changes: dict[str, Any]) -> TrainConf
     from graphbam.nn.edge_net import DESIGNS, EdgeNetConfig
     from graphbam.training import TrainConfig
 
-    changes = {"network": DESIGNS[network]()} | changes
+    more = {"marks": True, "answers": True} if network == ANSWERS else {}
+    changes = {"network": EdgeNetConfig(**more) if more else DESIGNS[network]()} | changes
     if tiny:
-        changes["network"] = EdgeNetConfig(channels=32, heads=1, spd_channels=16, pair_layers=1, **ONE_LAYER)
+        changes["network"] = EdgeNetConfig(channels=32, heads=1, spd_channels=16, pair_layers=1, **ONE_LAYER, **more)
         changes |= {"variables": (5, 8, 12), "samples": (50, 100), "stagger": 1, "cells_per_step": 12_000} | QUICK
-    return (TrainConfig.paper if network == "paper" else TrainConfig)(**changes)
+    kinds = {"paper": TrainConfig.paper, ANSWERS: TrainConfig.answers}
+    return kinds.get(network, TrainConfig)(**changes)
 
 
 def _collider_config(network: str, edges: str | None, tiny: bool, changes: dict[str, Any]) -> TrainConfig:

@@ -9,7 +9,8 @@ The journey, one line a step, as in the paper's figure of the architecture:
 Three designs share it. `paper` and `ablation` are the paper's. `default` is narrower and tensor-core friendly, and its
 head sees more: resolvents beside the logarithm, the correlations from before the bilinear blocks and those of the table
 itself, correlations between different readings of two variables, and a few blocks in which pairs reason through third
-variables.
+variables. With `marks`, cells that were missing or set by an experiment enter as such; with `answers`, the last layer
+says more of every ordered pair than its class.
 """
 
 from __future__ import annotations
@@ -42,6 +43,23 @@ Rows = Sequence[float] | Tensor
 
 CLASSES = ("none", "skeleton", "moral")
 """Order of the last axis of every logit and probability array."""
+
+ANSWERS = ("direction", "compelled", "hidden", "ancestor")
+"""What a network with `answers` says of an ordered pair (i, j) behind the classes, as logits:
+
+- direction: i → j rather than j → i, given a link; antisymmetric;
+- compelled: with those of (i, j), (j, i) and 0, a softmax over "the CPDAG has i → j", "it has j → i", "it leaves the
+  link open", given a link;
+- hidden: a hidden common cause of i and j; symmetric;
+- ancestor: a directed path from i to j.
+"""
+
+_EVEN = (1, 1, 1, 0, 1, 1, 1)
+_ODD = (0, 0, 0, 1, 1, 0, 1)
+"""Of each output the parts that count: that which stays and that which turns when i and j change places."""
+
+MISSING, SET = 1, 2
+"""Marks of a cell, as bits: it was not observed (and was filled in), it was set by an experiment."""
 
 HEAD_POLES = (4, 5, 6, 7)
 """Which resolvents of the logarithm the default head also sees: t ≈ 0.02, 0.14, 0.8, 4.9."""
@@ -87,6 +105,10 @@ class EdgeNetConfig(Config):
     """Whether the head also sees the plain correlations of the table and their inverses, in full precision."""
     sharp_correlations: bool = True
     """Whether the head also sees what `graphbam.nn.features` reads in double precision."""
+    marks: bool = False
+    """Whether cells may be marked as missing or set."""
+    answers: bool = False
+    """Whether pairs get logits for `ANSWERS` behind those of their class."""
     pair_layers: int = 8
     """Blocks that reason over triples of variables; 0 is the paper's head."""
     pair_channels: int = 64
@@ -176,25 +198,34 @@ class EdgeNet(Network):
     kind = "edges"
     config_type = EdgeNetConfig
     config: EdgeNetConfig
+    even: Tensor
+    odd: Tensor
 
     def __init__(self, config: EdgeNetConfig | None = None):
         super().__init__()
         self.config = config = config or EdgeNetConfig()
         self.embedding = Embedding(config.channels, bias=config.embedding_bias)
+        self.marks = nn.Parameter(torch.zeros(2, config.channels)) if config.marks else None
         self.observation = observation_layers(config)
         self.correlation = ChannelCorrelation(config.channels, config.spd_channels, config.ridge)
         self.bilinear = nn.ModuleList(
             BilinearBlock(config.spd_channels, config.spd_heads) for _ in range(config.bilinear_layers)
         )
         self.head = PairHead(config) if config.pair_layers else LogHead(config)
+        n_logits = len(CLASSES) + (len(ANSWERS) if config.answers else 0)
+        self.register_buffer("even", torch.tensor(_EVEN[:n_logits]) / 2, persistent=False)
+        self.register_buffer("odd", torch.tensor(_ODD[:n_logits]) / 2, persistent=False)
 
-    def forward(self, x: Tensor, rows: Rows | None = None) -> Tensor:
-        """Tables (..., M, D), standardised or not → logits (..., D, D, 3), symmetric in the two variables.
+    def forward(self, x: Tensor, rows: Rows | None = None, marks: Tensor | None = None) -> Tensor:
+        """Tables (..., M, D), standardised or not → logits (..., D, D, 3), or 7 with `answers`.
 
-        `rows` says how many independent rows each table is worth, where that is not M.
+        Those of classes are symmetric in the two variables. `rows` says how many independent rows each table is worth,
+        where that is not M; `marks`, of the shape of the tables, which cells were `MISSING` or `SET`.
         """
         x_bmd = standardise(x.reshape(-1, *x.shape[-2:]))
         h_bmdc = self.embedding(x_bmd, self.observation_dtype(x_bmd))
+        if marks is not None:
+            h_bmdc = h_bmdc + self._embed_marks(marks.reshape(x_bmd.shape), h_bmdc.dtype)
         for layer in self.observation:
             h_bmdc = layer(h_bmdc)
         raw_bcdd = s_bcdd = self.correlation(h_bmdc)
@@ -202,9 +233,17 @@ class EdgeNet(Network):
             s_bcdd = block(s_bcdd)
         if self.config.log_ridge:
             s_bcdd = spd.correlate(s_bcdd, self.config.log_ridge)
-        logits_bdd3 = self.head(x_bmd, h_bmdc, raw_bcdd, s_bcdd, rows)
-        logits_bdd3 = (logits_bdd3 + logits_bdd3.transpose(-3, -2)) / 2
-        return logits_bdd3.view(*x.shape[:-2], *logits_bdd3.shape[1:])
+        z_bddo = self.head(x_bmd, h_bmdc, raw_bcdd, s_bcdd, rows)
+        turned_bddo = z_bddo.transpose(-3, -2)
+        logits_bddo = (z_bddo + turned_bddo) * self.even.to(z_bddo) + (z_bddo - turned_bddo) * self.odd.to(z_bddo)
+        return logits_bddo.view(*x.shape[:-2], *logits_bddo.shape[1:])
+
+    def _embed_marks(self, marks_bmd: Tensor, dtype: torch.dtype) -> Tensor:
+        """One learned vector per mark, added to the channels of the cells that bear it."""
+        if self.marks is None:
+            raise ConfigError("this network cannot tell marked cells from others; use one with marks=True")
+        bits_bmd2 = torch.stack([marks_bmd & MISSING, (marks_bmd & SET) // SET], -1)
+        return bits_bmd2.to(dtype) @ self.marks.to(dtype)
 
     def channel_matrices(self) -> list[nn.Parameter]:
         """Those of the embedding, the observation layers, the cross covariance and the pair blocks."""
@@ -259,12 +298,12 @@ def count_evidence(rows: Rows | None, h_bmdc: Tensor, like: Tensor) -> tuple[Ten
     return table_features(rows_b11, n_variables), rows_b11[..., None].sqrt()
 
 
-def class_layer(width: int) -> Linear:
-    """Last layer: starts at no edge for every pair, odds e² to one."""
-    layer = Linear(width, len(CLASSES))
+def class_layer(config: EdgeNetConfig) -> Linear:
+    """Last layer: starts at no edge for every pair, odds e² to one, and at even odds for all else."""
+    layer = Linear(config.pair_channels, len(CLASSES) + (len(ANSWERS) if config.answers else 0))
     nn.init.zeros_(layer.weight)
-    with torch.no_grad():
-        layer.bias.copy_(torch.tensor([2.0, 0.0, 0.0]))
+    nn.init.zeros_(layer.bias)
+    nn.init.constant_(layer.bias[:1], 2.0)
     return layer
 
 
@@ -276,7 +315,7 @@ class LogHead(nn.Module):
         self.matrix_log = config.matrix_log
         self.read = Linear(config.spd_channels, config.pair_channels)
         self.size = Linear(2, config.pair_channels, bias=False)
-        self.classes = class_layer(config.pair_channels)
+        self.classes = class_layer(config)
 
     def forward(self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor, rows: Rows | None) -> Tensor:
         z_bcdd = spd.logm(s_bcdd) if self.matrix_log else s_bcdd
@@ -303,7 +342,7 @@ class PairHead(nn.Module):
         self.blocks = nn.ModuleList(
             PairBlock(config.pair_channels, config.product_channels) for _ in range(config.pair_layers)
         )
-        self.classes = class_layer(config.pair_channels)
+        self.classes = class_layer(config)
 
     def forward(self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor, rows: Rows | None) -> Tensor:
         cross_bcdd = self.cross(h_bmdc)

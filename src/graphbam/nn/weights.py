@@ -24,7 +24,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from graphbam.errors import ConfigError, WeightsError
-from graphbam.nn.edge_net import EdgeNet
+from graphbam.nn.edge_net import CLASSES, EdgeNet
 from graphbam.nn.immorality_net import ImmoralityNet
 from graphbam.nn.network import Config, Network
 from graphbam.nn.structures import CANDIDATE, Structures, find_structures, gather_columns
@@ -212,8 +212,8 @@ class LoadedWeights(Loaded[EdgeNet]):
         return calibrate(self.logits(x_bmd, rows), self.header.calibration).softmax(-1)
 
     def logits(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
-        """What the network says before calibration; `rows` as in `probabilities`."""
-        return run_in_chunks(self.network, x_bmd, rows)
+        """What the network says of classes before calibration; `rows` as in `probabilities`."""
+        return run_in_chunks(self.network, x_bmd, rows)[..., : len(CLASSES)]
 
 
 class LoadedColliders(Loaded[ImmoralityNet]):

@@ -163,7 +163,7 @@ class TrainConfig:
     """
 
     task: str = "edges"
-    """What is learnt: "edges", "immoralities", or the name of a registered `Task`."""
+    """What is learnt: "edges", "answers", "immoralities", or the name of a registered `Task`."""
     network: Config = dataclasses.field(default_factory=EdgeNetConfig)
     """The design, a config of the task's kind of network."""
     settings: Config | None = None
@@ -252,6 +252,12 @@ class TrainConfig:
         steps |= {"burst": 20, "window": 5}  # tables and the edge pass are launches mostly: larger bursts are cheaper
         parts = {"task": "immoralities", "network": ImmoralityNetConfig(), "settings": StructureConfig()}
         return cls(**(grid | steps | parts | {"optimizer": "adamw"} | changes))
+
+    @classmethod
+    def answers(cls, **changes: Any) -> Self:
+        """Every answer in one pass: classes, directions, hidden causes and ancestors, from tables with marked cells."""
+        parts: dict[str, Any] = {"task": "answers", "network": EdgeNetConfig(marks=True, answers=True)}
+        return cls(**(parts | changes))
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:

@@ -64,6 +64,28 @@ class Batch(NamedTuple):
         return Batch(self.x_bmd, self.classes_bdd.long(), self.rows_b)
 
 
+class AnswerBatch(NamedTuple):
+    """Tables with marked cells and all that is true of them; −1 where a label has no meaning (`Tables`)."""
+
+    x_bmd: Tensor
+    marks_bmd: Tensor
+    rows_b: Tensor
+    classes_bdd: Tensor
+    dag_bdd: Tensor
+    compelled_bdd: Tensor
+    hidden_bdd: Tensor
+    ancestors_bdd: Tensor
+
+    @property
+    def shape(self) -> Shape:
+        """Tables, samples, variables."""
+        return Shape(*self.x_bmd.shape)
+
+    def ready(self) -> AnswerBatch:
+        """Labels travel as bytes; the loss of classes wants integers."""
+        return self._replace(classes_bdd=self.classes_bdd.long())
+
+
 class StructureBatch(NamedTuple):
     """Structures with roles, and whether each column is a common child of the two parents."""
 

@@ -34,8 +34,9 @@ RUN = "checkpoint.safetensors"
 WEIGHTS = "weights.safetensors"
 LOG = "log.jsonl"
 
-_MIX = "head.features.mix.weight"
-"""The layer that reads all features of a pair; those of `sharp_correlations` come last."""
+_GROWING = ("pair_layers", "sharp_correlations", "marks", "answers")
+"""What a network may have more than the weights it begins with. New features of pairs and new answers come last in the
+layers that read or give them."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -306,8 +307,9 @@ def grow_weights(network: Network, design: Network, source: str) -> dict[str, Te
     """Weights for `design` that compute what `network` does, where the head of `design` is the larger one.
 
     Pair blocks that `network` lacks start as the identity: their residual scales are zero, so that the first steps
-    move the scales, and the next ones the rest. Correlations in double precision start with weights of zero. Other new
-    weights are those that `design` was initialised with. `source` is where `network` came from, for the error.
+    move the scales, and the next ones the rest. Correlations in double precision, marks of cells and answers beyond the
+    classes start with weights of zero. Other new weights are those that `design` was initialised with. `source` is
+    where `network` came from, for the error.
 
     Raises
     ------
@@ -328,10 +330,17 @@ def grow_weights(network: Network, design: Network, source: str) -> dict[str, Te
         return weights
     _check_growth(network, design, source)
     fresh = {name: value for name, value in design.state_dict().items() if name not in weights}
-    still = {name: torch.zeros_like(value) for name, value in fresh.items() if name.endswith("residual.scale")}
-    mix_pf = weights[_MIX]
-    more_pf = mix_pf.new_zeros(len(mix_pf), design.state_dict()[_MIX].shape[1] - mix_pf.shape[1])
-    return weights | fresh | still | {_MIX: torch.cat([mix_pf, more_pf], 1)}
+    still = {
+        name: torch.zeros_like(value) for name, value in fresh.items() if name.endswith(("residual.scale", "marks"))
+    }
+    return fresh | still | {name: _pad(value, design.state_dict()[name].shape) for name, value in weights.items()}
+
+
+def _pad(value: Tensor, shape: torch.Size) -> Tensor:
+    """The same with zeros behind, along every axis that is to be longer."""
+    padded = value.new_zeros(shape)
+    padded[tuple(slice(n) for n in value.shape)] = value
+    return padded
 
 
 def _check_growth(network: Network, design: Network, source: str) -> None:
@@ -339,8 +348,8 @@ def _check_growth(network: Network, design: Network, source: str) -> None:
     if not (isinstance(network, EdgeNet) and isinstance(design, EdgeNet)):
         raise WeightsError(other)
     old, new = network.config, design.config
-    grown = dataclasses.replace(old, pair_layers=new.pair_layers, sharp_correlations=new.sharp_correlations)
-    larger = 0 < old.pair_layers <= new.pair_layers and old.sharp_correlations <= new.sharp_correlations
+    grown = dataclasses.replace(old, **{name: getattr(new, name) for name in _GROWING})
+    larger = old.pair_layers > 0 and all(getattr(old, name) <= getattr(new, name) for name in _GROWING)
     if not larger or grown != new:
         blocks = f"it has {old.pair_layers} pair blocks in the weights and {new.pair_layers} in this run"
         raise WeightsError(f"{other}. The head alone may grow, and {blocks}")

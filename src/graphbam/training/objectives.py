@@ -11,13 +11,14 @@ from torch import Tensor
 
 from graphbam.errors import ConfigError
 from graphbam.nn.cost import Work, forward_work
-from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
+from graphbam.nn.edge_net import CLASSES, MISSING, SET, EdgeNet, EdgeNetConfig
 from graphbam.nn.immorality_net import ImmoralityNet, ImmoralityNetConfig
 from graphbam.nn.structures import CANDIDATE, NEIGHBOUR, PARENT
 from graphbam.simulation.values import Tables, sample_tables
+from graphbam.tables.prepare import fill_gaps, standardise
 from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import Forward, Objective, StructureConfig, Task, TrainConfig, register_task
-from graphbam.training.data import Batch, Shape, StructureBatch, simulate_structures
+from graphbam.training.data import AnswerBatch, Batch, Shape, StructureBatch, simulate_structures
 
 # ── losses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -67,6 +68,61 @@ def moral_penalty(p_bdd3: Tensor, smooth: float = 1e-4) -> Tensor:
     return (p_bdd3[..., 2] - (skeleton @ skeleton + smooth).sqrt()).clamp_min(0)
 
 
+class AnswerLoss(NamedTuple):
+    """What is learnt beside the classes; each a mean over tables of a mean over pairs."""
+
+    direction: Tensor
+    """Cross-entropy of which way true links point, so that with that of classes it is the likelihood of a pair."""
+    compelled: Tensor
+    """Cross-entropy of what the CPDAG makes of true links: one arrow, the other, or none."""
+    hidden: Tensor
+    """Half the cross-entropy of hidden common causes."""
+    ancestor: Tensor
+    """Half the cross-entropy of directed paths."""
+
+    def total(self) -> Tensor:
+        """Their sum."""
+        return self.direction + self.compelled + self.hidden + self.ancestor
+
+
+def answer_loss(logits_bdd4: Tensor, batch: AnswerBatch) -> AnswerLoss:
+    """Loss of the logits of `graphbam.nn.edge_net.ANSWERS`; pairs whose label is −1 do not count.
+
+    Examples
+    --------
+    One pair, linked and open, without a word about it: log 2, log 3, and half of log 2 twice.
+
+    >>> labels = [torch.zeros(1, 2, 2) for _ in range(5)]
+    >>> labels[1][0, 0, 1] = 1
+    >>> loss = answer_loss(torch.zeros(1, 2, 2, 4), AnswerBatch(torch.zeros(1, 9, 2), *labels[:2], *labels))
+    >>> [round(part.item(), 4) for part in loss]
+    [0.6931, 1.0986, 0.3466, 0.3466]
+    """
+    direction_bdd, compelled_bdd, hidden_bdd, ancestor_bdd = logits_bdd4.unbind(-1)
+    d = direction_bdd.shape[-1]
+    arrows_bdd = (batch.dag_bdd > 0).to(direction_bdd.dtype)
+    n_pairs = d * (d - 1) / 2
+    direction = (arrows_bdd * F.softplus(-direction_bdd)).sum((-2, -1)).mean() / n_pairs
+    counted = (batch.compelled_bdd >= 0).to(arrows_bdd.dtype) * arrows_bdd
+    either = torch.logaddexp(compelled_bdd, compelled_bdd.mT)
+    chosen = torch.where(batch.compelled_bdd > 0, compelled_bdd, 0.0)
+    compelled = (counted * (F.softplus(either) - chosen)).sum((-2, -1)).mean() / n_pairs
+    halves = (
+        _ordered_pairs(logits, labels) / 2
+        for logits, labels in ((hidden_bdd, batch.hidden_bdd), (ancestor_bdd, batch.ancestors_bdd))
+    )
+    return AnswerLoss(direction, compelled, *halves)
+
+
+def _ordered_pairs(logits_bdd: Tensor, labels_bdd: Tensor) -> Tensor:
+    """Mean cross-entropy over ordered pairs; those without a label count as predicted rightly."""
+    d = logits_bdd.shape[-1]
+    apart_dd = 1 - torch.eye(d, dtype=logits_bdd.dtype, device=logits_bdd.device)
+    counts = (labels_bdd >= 0) * apart_dd
+    losses = F.binary_cross_entropy_with_logits(logits_bdd, (labels_bdd > 0).to(logits_bdd.dtype), reduction="none")
+    return (losses * counts).sum((-2, -1)).mean() / (d * (d - 1))
+
+
 class ChildLoss(NamedTuple):
     """Binary cross-entropy over candidates, and its mean over either kind."""
 
@@ -108,9 +164,7 @@ class EdgeTask(Task):
     def burst(self, rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> Batch:
         """Simulated tables with the classes of their pairs, as bytes."""
         tables = simulate_tables(rng, config, shape, device)
-        rows_b = torch.full((len(tables.x_bmd),), float(shape.n_samples))
-        if config.simulation.dependent_rows:  # counted as for users' tables, so that the numbers mean the same
-            rows_b = torch.tensor(count_rows_each(tables.x_bmd.cpu().numpy()))
+        rows_b = count_rows_of(tables.x_bmd, config)
         return Batch(tables.x_bmd, tables.classes_bdd.to(torch.uint8), rows_b.to(device))
 
     def objective(self, forward: Forward, batch: Any) -> Objective:
@@ -123,6 +177,56 @@ class EdgeTask(Task):
     def example(self, device: torch.device) -> tuple[Tensor, ...]:
         """A few tables, and their rows."""
         return example_tables(7, 401, 83, device=device), torch.full((7,), 401.0, device=device)
+
+    def work(self, config: TrainConfig, shape: Shape) -> Work:
+        """That of whole tables."""
+        assert isinstance(config.network, EdgeNetConfig)
+        return forward_work(config.network, *shape)
+
+
+@register_task
+class AnswerTask(Task):
+    """All there is to say of a pair, from tables with marked cells: class, direction, hidden cause, ancestor."""
+
+    name = "answers"
+    network_type = EdgeNet
+    reported = ("loss", "classes", "edges", "penalty", *AnswerLoss._fields)
+
+    @classmethod
+    def check(cls, config: TrainConfig) -> None:
+        """The network can read marks and give the answers."""
+        super().check(config)
+        assert isinstance(config.network, EdgeNetConfig)
+        if not (config.network.marks and config.network.answers):
+            raise ConfigError("task='answers' needs a network that reads marks and answers: marks=True, answers=True")
+
+    def burst(self, rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> AnswerBatch:
+        """Simulated tables with all their labels; gaps are filled as for users' tables, and marked."""
+        tables = simulate_tables(rng, config, shape, device)
+        x_bmd, marks_bmd = tables.x_bmd, torch.zeros_like(tables.x_bmd, dtype=torch.uint8)
+        if tables.observed_bmd is not None:
+            x_bmd = standardise(fill_gaps(x_bmd, tables.observed_bmd))
+            marks_bmd += MISSING * ~tables.observed_bmd
+        if tables.set_bmd is not None:
+            marks_bmd += SET * tables.set_bmd
+        labels = (tables.dag_bdd, tables.compelled_bdd, tables.hidden_bdd, tables.ancestors_bdd)
+        rows_b = count_rows_of(x_bmd, config)
+        return AnswerBatch(x_bmd, marks_bmd, rows_b.to(device), tables.classes_bdd.to(torch.uint8), *labels)
+
+    def objective(self, forward: Forward, batch: Any) -> Objective:
+        """The paper's loss and that of the other answers, weighed by the size of the tables."""
+        assert isinstance(batch, AnswerBatch)
+        logits_bdd7 = forward(batch.x_bmd, batch.rows_b, batch.marks_bmd)
+        n_classes = len(CLASSES)
+        classes = edge_loss(logits_bdd7[..., :n_classes], batch.classes_bdd)
+        answers = answer_loss(logits_bdd7[..., n_classes:], batch)
+        total = classes.total() + answers.total()
+        return Objective(total * weigh_tables(batch.shape), (total, *classes, *answers))
+
+    def example(self, device: torch.device) -> tuple[Tensor, ...]:
+        """A few tables, their rows and marks."""
+        x_bmd = example_tables(7, 401, 83, device=device)
+        return x_bmd, torch.full((7,), 401.0, device=device), torch.zeros_like(x_bmd, dtype=torch.uint8)
 
     def work(self, config: TrainConfig, shape: Shape) -> Work:
         """That of whole tables."""
@@ -190,6 +294,13 @@ def simulate_tables(rng: torch.Generator, config: TrainConfig, shape: Shape, dev
         n_samples=shape.n_samples,
         device=device,
     )
+
+
+def count_rows_of(x_bmd: Tensor, config: TrainConfig) -> Tensor:
+    """Independent rows of each table, counted as for users' tables where a simulation has dependent ones."""
+    if config.simulation.dependent_rows:
+        return torch.tensor(count_rows_each(x_bmd.cpu().numpy()))
+    return torch.full((len(x_bmd),), float(x_bmd.shape[1]))
 
 
 def weigh_tables(shape: Shape) -> float:
