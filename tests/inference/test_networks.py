@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 import graphbam as gb
 from graphbam.errors import ConfigError, WeightsError
+from graphbam.inference.networks import describe_device
 from graphbam.nn.weights import Header, Partner, load_weights
 from graphbam.result import OrientationMissingError
 from standins import Contrast, Failing, PartialCorrelation, arrows_of
@@ -30,6 +32,15 @@ def test_weights_are_recorded_by_name_or_path_with_device_and_precision(frame, t
 def test_the_machine_is_measured_only_for_listeners(frame, tiny_path, monkeypatch):
     monkeypatch.setattr("graphbam.nn.cost.measure_speed", lambda: pytest.fail("nobody asked how long it takes"))
     gb.infer(frame, weights=tiny_path)
+
+
+def test_a_gpu_is_recorded_with_its_name_and_precision(monkeypatch):
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "A GPU")
+    network = SimpleNamespace(parameters=lambda: iter([SimpleNamespace(device=torch.device("cuda:0"))]))
+    for mixed, precision in ((True, "float32, observations in bfloat16"), (False, "float32")):
+        network.mixed_precision = mixed
+        known = describe_device(SimpleNamespace(network=network))
+        assert known == {"device": "cuda:0 (A GPU)", "precision": precision}
 
 
 def test_threads_match_the_work_and_are_given_back(frame, tiny_path, monkeypatch):

@@ -126,5 +126,5 @@ def run_network(loaded: Weights, x_bmd: Tensor, rows: Sequence[float]) -> Matrix
     n_tables, n_samples, n_variables = x_bmd.shape
     work = n_tables * count_work(loaded, n_samples, [n_variables])
     with explained_memory(n_samples, n_variables), threads(threads_for(work)):
-        told = {} if all(n_rows == n_samples for n_rows in rows) else {"rows": rows}
-        return np.asarray(loaded.probabilities(x_bmd, **told).double().cpu().numpy())
+        more = {} if all(n_rows == n_samples for n_rows in rows) else {"rows": rows}
+        return np.asarray(loaded.probabilities(x_bmd, **more).double().cpu().numpy())

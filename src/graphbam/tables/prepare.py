@@ -11,7 +11,7 @@ The rules, in the order they are applied:
    ``"drop"`` always leaves rows out, ``"impute"`` always fills, ``"error"`` refuses.
 3. Constant columns keep their place in the answer, with no links; the network does not see them.
 4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.tables.rows`), unless
-   they are only sorted or ``independent_rows=True``. Nothing else hangs on the order of rows.
+   they are only sorted or ``independent_rows=True``. Nothing else depends on the order of rows.
 5. Rows are put into an order that depends on their content only, so that neither row order nor column order
    nor units can change what a seeded draw picks. More than `max_rows` rows: one seeded draw (``"subsample"``)
    or up to eight disjoint draws whose answers are averaged (``"average"``).
@@ -87,7 +87,7 @@ class Prepared:
     """Columns that were left out because of missing values."""
 
     def standardised(self) -> Tensor:
-        """One standardised table a pass, shape (passes, M, D), float32."""
+        """One standardised table per pass, shape (passes, M, D), float32."""
         return standardise(torch.from_numpy(self.x_md[np.stack(self.passes)])).float()
 
     def worth(self, n_drawn: int) -> float:
@@ -659,8 +659,8 @@ def draw_passes(n_rows: int, config: PrepareConfig, notes: Notes) -> tuple[Indic
         return (np.sort(shuffled[: config.max_rows]),)
     n_passes = min(MAX_PASSES, -(-n_rows // config.max_rows))
     size = min(config.max_rows, n_rows // n_passes)
-    told = f"answers of {n_passes} disjoint draws of {size} out of {n_rows} rows averaged (seed {config.seed})"
-    notes.changes.append(told)
+    done = f"answers of {n_passes} disjoint draws of {size} out of {n_rows} rows averaged (seed {config.seed})"
+    notes.changes.append(done)
     if n_passes * size < (1 - MAX_ROWS_DROPPED) * n_rows:
         _warn_of_draw(n_passes * size, n_rows, notes)
     return tuple(np.sort(shuffled[k * size : (k + 1) * size]) for k in range(n_passes))

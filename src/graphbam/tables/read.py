@@ -62,7 +62,7 @@ class Table:
     """
 
     names: tuple[str, ...]
-    """Unique names, one a column."""
+    """Unique names, one per column."""
     x_md: Matrix
     """Values; NaN where a cell is missing."""
     source: str
@@ -316,7 +316,7 @@ def _load_array(data: Any) -> pd.DataFrame:
         return pd.DataFrame({name: array[name] for name in array.dtype.names})
     if array.ndim != 2:
         raise TableError(
-            f"Expected a 2D array, one row a sample and one column a variable; got shape {array.shape} with "
+            f"Expected a 2D array, one row per sample and one column per variable; got shape {array.shape} with "
             f"{array.ndim} dimension(s). Reshape your data, for example by x.reshape(n_samples, n_variables)."
         )
     return pd.DataFrame(array, columns=[f"x{k}" for k in range(array.shape[1])])

@@ -6,10 +6,10 @@ varies as if there were only
     M / (1 + 2 Σ_k ρ_i(k) ρ_j(k))
 
 of them (Bartlett, 1946). The sum, as a mean over all pairs of columns, is what is measured here, and the network is
-told that number instead of M. Where rows are independent it is exactly M.
+given that number instead of M. Where rows are independent it is exactly M.
 
 Rows that someone has sorted, by a column or a score, also resemble their neighbours, and are independent all the same.
-Where the columns betray such an order, and it leaves neighbours no more alike than others, rows count in full.
+Where the columns show such an order, and it leaves neighbours no more alike than others, rows count in full.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FEWEST = 10.0
 
 
 class RowOrder(NamedTuple):
-    """What the order of a table's rows tells."""
+    """What the order of a table's rows says."""
 
     redundancy: float
     """Twice the sum over lags of ρ_i(k) ρ_j(k), a mean over pairs of columns; 0 for independent rows."""
