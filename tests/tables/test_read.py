@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from graphbam.errors import TableError
+from graphbam.tables import read
 from graphbam.tables.columns import code_column, order_levels
 from graphbam.tables.read import find_tables, read_table, unique_names
 from graphbam.tables.textfile import choose_delimiter
@@ -329,3 +330,17 @@ def test_identifiers_are_left_out_when_coding():
 
 def test_level_order_is_a_function_of_the_counts():
     assert order_levels(["b", "a", "c"] * 2)[0] == ["a", "b", "c"]
+
+
+def test_packed_tables_may_not_grow_without_end(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": np.zeros(5000), "b": 1.0})
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv.gz", index=False)
+    read_table(tmp_path / "t.parquet")
+    monkeypatch.setattr(read, "LARGEST_UNPACKED", 40_000)
+    assert (tmp_path / "t.parquet").stat().st_size < 40_000
+    with pytest.raises(TableError, match="has 5000 rows and 2 columns, more than fit"):
+        read_table(tmp_path / "t.parquet")
+    with pytest.raises(TableError, match=r"t\.csv\.gz unpacks to more than 0 MiB"):
+        read.gunzip((tmp_path / "t.csv.gz").read_bytes(), "t.csv.gz", 20_000)

@@ -33,7 +33,7 @@ SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".npy")
 """File names that `find_tables` takes for tables, each also with ``.gz`` behind it."""
 
 LARGEST_UNPACKED = 4 * 2**30
-"""Bytes that a gzipped file may grow to."""
+"""Bytes that a gzipped file, or the cells of a parquet file, may grow to."""
 
 _SAMPLE_NAME = re.compile(r"(sample|subject|patient|participant|case|cell|donor|row|obs|gsm)[\W_]*\d+$", re.IGNORECASE)
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -228,12 +228,18 @@ def gunzip(raw: bytes, where: str, limit: int = LARGEST_UNPACKED) -> bytes:
 
 def _parse_parquet(raw: bytes, where: str) -> pd.DataFrame:
     try:
-        return pd.read_parquet(io.BytesIO(raw))
+        from pyarrow.parquet import read_metadata
+
+        about = read_metadata(io.BytesIO(raw))
+        if 8 * about.num_rows * about.num_columns <= LARGEST_UNPACKED:
+            return pd.read_parquet(io.BytesIO(raw))
     except ImportError:
         raise TableError(f"{where} is parquet, which needs pyarrow. Run `pip install pyarrow`, or use CSV.") from None
     except Exception as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise TableError(f"{where} is a damaged parquet file: {reason}. Write it again.") from None
+    size = f"{about.num_rows} rows and {about.num_columns} columns"
+    raise TableError(f"{where} has {size}, more than fit into {LARGEST_UNPACKED / 2**30:.0f} GiB. Keep fewer.")
 
 
 def _parse_npy(raw: bytes, where: str) -> Any:
