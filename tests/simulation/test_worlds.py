@@ -9,7 +9,7 @@ import torch
 from graphbam.errors import ConfigError
 from graphbam.simulation import PRESETS, WORLDS, SimulationConfig, sample_tables
 from graphbam.simulation.labels import NOT_APPLICABLE, reach
-from graphbam.simulation.worlds import SERIES
+from graphbam.simulation.worlds import SERIES, found_looks, found_marginal
 
 
 def generator(seed=0):
@@ -99,6 +99,75 @@ def test_questionnaires_have_few_levels_and_one_trait_behind_them():
     r_bdd = tables.x_bmd.mT @ tables.x_bmd / 300
     top_b = torch.linalg.eigvalsh(r_bdd)[:, -1] / 10
     assert top_b.median() > 0.3  # the first factor has more than three items' worth
+
+
+# ── no direction follows from a habit ───────────────────────────────────────────────────────────────────────
+
+
+def explained(x_m, y_m, n_bins=15):
+    """Share of the variance of y that the mean in each bin of x explains."""
+    bin_m = x_m.argsort().argsort() * n_bins // len(x_m)
+    total_k, n_k = torch.zeros(2, n_bins).double()
+    total_k.scatter_add_(0, bin_m, y_m)
+    n_k.scatter_add_(0, bin_m, torch.ones_like(y_m))
+    return ((total_k / n_k - y_m.mean()).square() * n_k).sum() / (y_m - y_m.mean()).square().sum()
+
+
+HABITS = {
+    "fewer distinct values": lambda cause, effect: (len(cause.unique()), len(effect.unique())),
+    "smaller skewness": lambda cause, effect: ((cause**3).mean().abs(), (effect**3).mean().abs()),
+    "smaller kurtosis": lambda cause, effect: ((cause**4).mean(), (effect**4).mean()),
+    "smaller variance explained": lambda cause, effect: (explained(effect, cause), explained(cause, effect)),
+}
+
+
+@pytest.fixture(scope="module")
+def found_pairs():
+    tables = sample_tables(generator(1), of_world("as-found"), n_tables=1500, n_variables=2, n_samples=300)
+    linked = tables.dag_bdd.flatten(1).any(1)
+    assert 0.05 < (~linked).float().mean() < 0.25
+    causes = tables.dag_bdd.sum(2).argmax(1)
+    return [(x_md[:, i], x_md[:, 1 - i]) for x_md, i in zip(tables.x_bmd[linked].double(), causes[linked], strict=True)]
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_the_looks_of_a_pair_do_not_tell_its_direction(found_pairs, habit):
+    guesses = [HABITS[habit](*pair) for pair in found_pairs]
+    right = sum(float(a < b) + 0.5 * float(a == b) for a, b in guesses) / len(guesses)
+    assert 0.4 < right < 0.6
+
+
+def test_the_order_of_r2_does_not_tell_directions_in_linear_worlds(rng):
+    config = SimulationConfig.broad().narrow(mechanism="linear")
+    tables = sample_tables(
+        rng, dataclasses.replace(config, hidden=0.0, missing=0.0), n_tables=120, n_variables=10, n_samples=300
+    )
+    right = []
+    for x_md, dag_dd in zip(tables.x_bmd.double(), tables.dag_bdd, strict=True):
+        precision = torch.linalg.inv(torch.corrcoef(x_md.T) + 1e-6 * torch.eye(10))
+        r2_d = 1 - 1 / precision.diagonal()
+        i, j = dag_dd.nonzero().T
+        right.append(r2_d[i] < r2_d[j])
+    assert 0.4 < torch.cat(right).float().mean() < 0.6
+
+
+def test_columns_as_found_have_humps_grids_and_skew():
+    x_nm = found_marginal(generator(), 600, 400)
+    assert (x_nm.mean(1).abs() < 1e-3).all()
+    distinct = torch.tensor([len(row.unique()) for row in x_nm])
+    assert 0.05 < (distinct < 60).float().mean() < 0.3  # counts
+    skewness = (x_nm**3).mean(1)
+    assert (skewness > 1).float().mean() > 0.15
+    assert (skewness < -1).float().mean() > 0.03
+    looks = torch.tensor([len(row.unique()) for row in found_looks(generator(), torch.randn(600, 400))])
+    assert 0.25 < (looks < 200).float().mean() < 0.55
+
+
+def test_collinear_columns_nearly_determine_one_another():
+    tables = sample_tables(generator(), of_world("collinear"), n_tables=40, n_variables=10, n_samples=300)
+    r_bdd = tables.x_bmd.mT @ tables.x_bmd / 300 + 1e-6 * torch.eye(10)
+    r2_bd = 1 - 1 / torch.linalg.inv(r_bdd.double()).diagonal(dim1=1, dim2=2)
+    assert r2_bd.median() > 0.95
 
 
 def test_worlds_are_shares_of_all_tables():

@@ -400,5 +400,12 @@ PRESETS["broad"] = dataclasses.replace(
     hidden=0.25,
     interventions=0.10,
     missing=0.20,
-    worlds={"single-cell": 0.05, "gene-dynamics": 0.07, "monitoring": 0.08, "questionnaire": 0.05},
+    worlds={
+        "as-found": 0.16,
+        "monitoring": 0.08,
+        "gene-dynamics": 0.07,
+        "single-cell": 0.05,
+        "questionnaire": 0.05,
+        "collinear": 0.04,
+    },
 )

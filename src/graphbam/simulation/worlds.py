@@ -26,7 +26,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from graphbam.simulation.graphs import sample_dags
+from graphbam.simulation.graphs import limit_parents, sample_dags
 from graphbam.simulation.labels import reach
 from graphbam.simulation.mechanisms import unit
 from graphbam.simulation.noise import autocorrelate, rand, randn
@@ -307,3 +307,158 @@ def _answer_on_scale(rng: torch.Generator, z_bem: Tensor) -> Tensor:
     tilt_be1 = 0.8 * randn(rng, n_tables, n_variables, 1)
     place_bem = torch.sigmoid(1.5 * (z_bem + tilt_be1)) * n_levels_be1
     return torch.minimum(place_bem.floor(), n_levels_be1 - 1)
+
+
+# ── marginals, functions and noise as found ─────────────────────────────────────────────────────────────────
+
+MONOTONE = 0.75
+"""Share of splines that only rise or only fall."""
+
+MOST_PARENTS = 6
+"""Of variables in worlds as found."""
+
+
+@world("as-found")
+def as_found(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> World:
+    """Variables as found in tables of all sorts, two or more.
+
+    Causes are grids, counts, ages, bounded or skewed, with up to ten humps. Effects are random splines of them (or
+    lines, powers, exponentials, steps), with noise from the same marginals that may depend on the causes as well.
+    Whatever befalls a column (logarithmic growth, rounding, ceilings) befalls causes and effects alike, so that no
+    direction follows from the looks of a column.
+    """
+    kinds = {"erdos-renyi": 0.6, "scale-free": 0.2, "small-world": 0.1, "stochastic-block": 0.1}
+    degrees = (0.9, 0.95) if n_variables == 2 else (1.0, 3.5)
+    adj_bee = limit_parents(rng, draw_graphs(rng, n_tables, n_variables, kinds, degrees), MOST_PARENTS)
+    w_bee = draw_weights(rng, adj_bee)
+    # Roots and noise are drawn as rows: every variable of every table is one.
+    noise_bem = found_marginal(rng, n_tables * n_variables, n_samples).view(n_tables, n_variables, n_samples)
+    plain_be1, ratio_be1, bent_be1 = rand(rng, 3, n_tables, n_variables, 1)
+    gaussian_bem = randn(rng, n_tables, n_variables, n_samples)
+    noise_bem = torch.where((plain_be1 < 0.4) & adj_bee.any(1)[..., None], gaussian_bem, noise_bem)
+    ratio_be1 = 0.08 * 25**ratio_be1  # noise over signal
+    x_bem = torch.zeros_like(noise_bem)
+    tables_b1 = torch.arange(n_tables)[:, None]
+    for child, w_be in in_causal_order(w_bee):
+        weight_bp, parent_bp = w_be.abs().topk(min(MOST_PARENTS, n_variables), dim=1)
+        weight_bp, parents_bpm = weight_bp * (weight_bp > 0), x_bem[tables_b1, parent_bp]
+        signal_bm = unit(follow_parents(weight_bp, found_response(rng, parents_bpm)))
+        scale_bm = unit(follow_parents(weight_bp, random_spline(rng, parents_bpm)))
+        spread_bm = torch.exp(0.8 * scale_bm.clamp(-3, 3) * (bent_be1[:, child] < 0.5))
+        y_bm = signal_bm + ratio_be1[:, child] * spread_bm * noise_bem[:, child]
+        y_bm = torch.where(weight_bp.any(1, keepdim=True), unit(y_bm), noise_bem[:, child])
+        x_bem[:, child] = unit(found_looks(rng, y_bm).clamp(-8, 8))
+    return World(x_bem.mT, adj_bee)
+
+
+def found_marginal(rng: torch.Generator, n_rows: int, n_samples: int) -> Tensor:
+    """Rows of unit variance: mixtures of up to ten humps, uniform, bounded, skewed, counts, heavy tails.
+
+    Examples
+    --------
+    >>> found_marginal(torch.Generator().manual_seed(0), 3, 50).shape
+    torch.Size([3, 50])
+    """
+    kind_n1, size_n1, coin_n1 = rand(rng, 3, n_rows, 1)
+    e_nm, u_nm = randn(rng, n_rows, n_samples), rand(rng, n_rows, n_samples).clamp(1e-6, 1 - 1e-6)
+    n_humps_n1 = (1 + 10 * size_n1.square()).floor()
+    place_n10, width_n10, weight_n10 = randn(rng, n_rows, 10), rand(rng, n_rows, 10), rand(rng, n_rows, 10)
+    weight_n10 = (0.05 + weight_n10) * (torch.arange(10) < n_humps_n1)
+    bounds_n10 = weight_n10.cumsum(1) / weight_n10.sum(1, keepdim=True)
+    hump_nm = torch.searchsorted(bounds_n10[:, :9].contiguous(), u_nm)
+    x_nm = (1.5 * place_n10).gather(1, hump_nm) + (0.05 + 0.8 * width_n10).gather(1, hump_nm) * e_nm
+    power_n1 = 0.25 * 16**size_n1
+    families = (
+        (0.34, u_nm),
+        (0.46, u_nm**power_n1),  # bounded, thicker at one end or the other
+        (0.54, (1 - torch.cos(math.pi * u_nm)) ** (0.5 + size_n1)),  # bounded, thicker at both
+        (0.66, torch.exp((0.3 + size_n1) * e_nm)),
+        (0.78, (-u_nm.log()) ** (0.5 + size_n1)),
+        (0.88, torch.poisson((0.5 + 30 * size_n1.square()).expand_as(u_nm), generator=rng)),
+        (0.99, e_nm / (1e-3 + 1 - u_nm) ** (0.15 + 0.2 * size_n1)),
+    )
+    start = 0.26
+    for stop, y_nm in families:
+        x_nm = torch.where((kind_n1 >= start) & (kind_n1 < stop), unit(y_nm), x_nm)
+        start = stop
+    return unit(torch.where(coin_n1 < 0.25, -x_nm, x_nm))
+
+
+def found_response(rng: torch.Generator, x_bpm: Tensor) -> Tensor:
+    """A function of each parent: a spline in half of the cases, else a line, a power, an exponential or a step."""
+    kind_bp1, size_bp1, coin_bp1 = rand(rng, 3, *x_bpm.shape[:2], 1)
+    sign_bp1 = 2.0 * (coin_bp1 < 0.5) - 1
+    z_bpm = x_bpm * sign_bp1
+    y_bpm = random_spline(rng, x_bpm)
+    shapes = (
+        (0.65, z_bpm),
+        (0.78, z_bpm.sign() * z_bpm.abs() ** (0.4 + 2 * size_bp1)),
+        (0.89, torch.exp((0.4 + size_bp1) * z_bpm.clamp(-4, 4))),
+        (1.01, torch.tanh((0.5 + 2 * size_bp1) * (z_bpm - size_bp1))),
+    )
+    start = 0.5
+    for stop, g_bpm in shapes:
+        y_bpm = torch.where((kind_bp1 >= start) & (kind_bp1 < stop), sign_bp1 * g_bpm, y_bpm)
+        start = stop
+    return unit(y_bpm)
+
+
+def random_spline(rng: torch.Generator, x_bpm: Tensor, n_knots: int = 6) -> Tensor:
+    """A sum of soft steps at random values of each parent; all up or all down in `MONOTONE` of them.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> y = random_spline(rng, torch.linspace(-2, 2, 50).expand(200, 1, 50)).diff(dim=2)
+    >>> 0.6 < ((y >= 0).all(2) | (y <= 0).all(2)).float().mean().item() < 0.9
+    True
+    """
+    shape = x_bpm.shape[:2]
+    place_bpk = (rand(rng, *shape, n_knots) * x_bpm.shape[2]).long()
+    knot_bpk = x_bpm.gather(2, place_bpk)  # more knots where there are more values
+    width_bpk, height_bpk = 0.1 + rand(rng, *shape, n_knots), randn(rng, *shape, n_knots)
+    height_bpk = torch.where(rand(rng, *shape, 1) < MONOTONE, height_bpk.abs() * height_bpk[..., :1].sign(), height_bpk)
+    y_bpm = torch.zeros_like(x_bpm)
+    for k in range(n_knots):
+        step_bpm = torch.tanh((x_bpm - knot_bpk[..., k, None]) / width_bpk[..., k, None])
+        y_bpm = y_bpm + height_bpk[..., k, None] * step_bpm
+    return unit(y_bpm)
+
+
+def found_looks(rng: torch.Generator, y_bm: Tensor) -> Tensor:
+    """What befalls any column: growth by factors, rounding to 5 to 200 levels, a ceiling or floor."""
+    kind_b1, size_b1, levels_b1, capped_b1 = rand(rng, 4, len(y_bm), 1)
+    y_bm = torch.where(kind_b1 < 0.3, unit(torch.exp((0.3 + 0.9 * size_b1) * y_bm.clamp(-4, 4))), y_bm)
+    top_b1 = 0.8 + 1.5 * size_b1
+    y_bm = torch.where(capped_b1 < 0.06, y_bm.clamp(max=top_b1), y_bm)
+    y_bm = torch.where(capped_b1 > 0.94, y_bm.clamp(min=-top_b1), y_bm)
+    step_b1 = (y_bm.amax(1, keepdim=True) - y_bm.amin(1, keepdim=True)) / (5 * 40**levels_b1)
+    step_b1 = step_b1.clamp(min=1e-6)
+    return torch.where((kind_b1 > 0.2) & (kind_b1 < 0.6), (y_bm / step_b1).round() * step_b1, y_bm)
+
+
+# ── dense, nearly collinear measurements ────────────────────────────────────────────────────────────────────
+
+
+@world("collinear")
+def collinear(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> World:
+    """Measurements that nearly determine one another: many parents, half to ten per cent of noise.
+
+    Sizes of one body, stations along a river, parts of a process and their sums: effects are weighted sums, in a third
+    of the tables of bent parents, mostly with positive weights.
+    """
+    adj_bee = draw_graphs(rng, n_tables, n_variables, {"erdos-renyi": 0.6, "small-world": 0.4}, (2.0, 7.0))
+    w_bee = draw_weights(rng, adj_bee, low=0.1)
+    w_bee = torch.where(rand(rng, n_tables, 1, 1) < 0.6, w_bee.abs(), w_bee)
+    bent_b1, noise_b1 = rand(rng, 2, n_tables, 1)
+    z_bem = randn(rng, n_tables, n_variables, n_samples)
+    heavy_be1 = 0.5 * rand(rng, n_tables, n_variables, 1) * (rand(rng, n_tables, 1, 1) < 0.5)
+    z_bem = unit(z_bem * torch.exp(heavy_be1 * randn(rng, *z_bem.shape)))
+    for child, w_be in in_causal_order(w_bee):
+        signal_bm = unit(follow_parents(w_be, z_bem))
+        signal_bm = torch.where(bent_b1 < 1 / 3, unit(torch.exp(0.5 * signal_bm.clamp(-4, 4))), signal_bm)
+        share_b1 = 0.005 * 20 ** ((noise_b1 + rand(rng, n_tables, 1)) / 2)
+        mixed_bm = unit(torch.lerp(signal_bm, z_bem[:, child], share_b1))
+        z_bem[:, child] = torch.where(w_be.any(1, keepdim=True), mixed_bm, z_bem[:, child])
+    skewed_bem = torch.exp(0.6 * z_bem.clamp(-4, 4))
+    return World(torch.where(rand(rng, n_tables, 1, 1) < 0.4, skewed_bem, z_bem).mT, adj_bee)
