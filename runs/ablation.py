@@ -40,8 +40,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="stop at so many steps instead: equal terms on a shared GPU as well")
     parser.add_argument("--workers", type=int, help="processes that simulate; by default, on a GPU, all cores but two")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--tables", type=int, default=16, help="judging tables a shape")
-    parser.add_argument("--cells", type=int, default=120_000, help="cells a step")
+    parser.add_argument("--tables", type=int, default=16, help="judging tables per shape")
+    parser.add_argument("--cells", type=int, default=120_000, help="cells per step")
     options = parser.parse_args()
     losses = {name: measure(name, options) for name in ABLATIONS}
     print("| network | loss | ratio | paper's ratio |\n|---|---|---|---|")

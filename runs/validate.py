@@ -6,7 +6,7 @@
 
 Simulated cells: every mechanism × seven shapes, fixed seeds, the paper's graphs, noise and signal strength, so that the
 same tables meet every method on every machine. Third-party tables: every folder of a manifest, rows capped at 600, at
-most 110 variables, averaged over families. Writes one tidy row a table and method (scores.csv) and prints the means.
+most 110 variables, averaged over families. Writes one tidy row per table and method (scores.csv) and prints the means.
 Answers come from `graphbam.infer_many`, as a user gets them. With collider weights, directions are judged too.
 Baselines are methods of the benchmark, by name.
 """
@@ -30,7 +30,7 @@ from graphbam.benchmarks.cases import Problem, draw_problem, resolve_cases
 from graphbam.benchmarks.scores import score_answer
 from graphbam.graphs.graph import edge_classes
 from graphbam.graphs.metrics import expected_calibration_error
-from graphbam.nn.weights import LoadedColliders, LoadedWeights, load_colliders, load_weights
+from graphbam.nn.weights import LoadedColliders, LoadedWeights, fits_partner, load_colliders, load_weights
 from graphbam.simulation.config import UNSEEN, SimulationConfig
 from graphbam.simulation.mechanisms import MECHANISMS
 from graphbam.simulation.values import sample_tables
@@ -74,6 +74,8 @@ def main() -> None:
     options = parser.parse_args()
     loaded = load_weights(options.weights, options.device)
     colliders = load_colliders(options.colliders, options.device) if options.colliders else None
+    if colliders and not fits_partner(colliders.header, loaded.header):
+        print(f"evidence of {options.colliders} is not used: it was fitted to other edge weights (runs/release.py)")
     methods = {name: load_baseline(name) for name in options.baselines}
     rows: list[Row] = []
     for case in cases(options):

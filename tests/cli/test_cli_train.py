@@ -60,3 +60,17 @@ def test_the_command_line_explains_mistakes(tmp_path, options, words):
     result = CliRunner().invoke(app, ["train", "--steps", "1", "--out", str(tmp_path), *options])
     assert isinstance(result.exception, ConfigError)
     assert words in str(result.exception)
+
+
+def test_fine_tuning_tells_how_long_it_takes_and_writes_weights(tiny_net, tmp_path):
+    save_weights(tmp_path / "toy.safetensors", tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32))
+    assert run("simulate", "--n-variables", 4, "--n-samples", 40, "-o", tmp_path / "tables" / "one").exit_code == 0
+    words = [tmp_path / "tables", "-o", tmp_path / "mine.safetensors", "--weights", tmp_path / "toy.safetensors"]
+    result = run("fine-tune", *words, "--steps", 3, "--replay", 0, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    first, *_, last = result.output.splitlines()
+    assert first == "1 table, 3 steps; Ctrl-C ends early and keeps what was learnt"
+    assert "step      1 of 3" in result.output
+    assert "less than a second left" in result.output
+    assert last.startswith(f"weights: {tmp_path / 'mine.safetensors'}")
+    assert load_weights(tmp_path / "mine.safetensors").header.notes["fine_tuned"]["steps"] == 3

@@ -51,7 +51,7 @@ def test_threads_match_the_work_and_are_given_back(frame, tiny_path, monkeypatch
     try:
         torch.set_num_threads(2)
         gb.infer(frame, weights=loaded)
-        monkeypatch.setattr("graphbam.nn.cost.OPERATIONS_A_THREAD", 1.0)
+        monkeypatch.setattr("graphbam.nn.cost.OPERATIONS_PER_THREAD", 1.0)
         gb.infer(frame, weights=loaded)
         assert torch.get_num_threads() == 2
     finally:

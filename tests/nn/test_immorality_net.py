@@ -337,8 +337,8 @@ def test_infer_refuses_collider_weights(loaded, tmp_path):
 
 @pytest.mark.parametrize(("cells", "rows"), [(2_000_000, 60_000), (1, 60_000), (200, 30)])
 def test_probabilities_are_those_of_the_network_one_by_one(monkeypatch, rng, loaded, cells, rows):
-    monkeypatch.setattr(weights, "CELLS_A_CHUNK", cells)
-    monkeypatch.setattr(weights, "ROWS_A_CHUNK", rows)
+    monkeypatch.setattr(weights, "CELLS_PER_CHUNK", cells)
+    monkeypatch.setattr(weights, "ROWS_PER_CHUNK", rows)
     skeleton, strength = random_graph(rng, b=2)
     pairs = torch.ones(2, 9, 9, dtype=torch.bool)
     found = find_structures(skeleton, pairs, strength, max_candidates=2, max_neighbours=2)

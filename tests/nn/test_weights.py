@@ -292,8 +292,8 @@ def test_chunks_do_not_change_the_answer(monkeypatch, file, cells, rows, sizes):
     x = torch.randn(5, 9, 4, generator=torch.Generator().manual_seed(1))
     whole, seen = loaded.probabilities(x), []
     loaded.network.register_forward_pre_hook(lambda _, args: seen.append(len(args[0])))
-    monkeypatch.setattr(weights, "CELLS_A_CHUNK", cells)
-    monkeypatch.setattr(weights, "ROWS_A_CHUNK", rows)
+    monkeypatch.setattr(weights, "CELLS_PER_CHUNK", cells)
+    monkeypatch.setattr(weights, "ROWS_PER_CHUNK", rows)
     assert_close(loaded.probabilities(x), whole)
     assert seen == sizes
 

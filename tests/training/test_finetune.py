@@ -1,12 +1,16 @@
 """Fine-tuning learns a user's tables, keeps the original weights untouched and refuses what does not fit."""
 
+import dataclasses
+import os
+import signal
+
 import numpy as np
 import pytest
 import torch
 
 from graphbam.errors import ConfigError, TableError
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
-from graphbam.nn.weights import Header, LoadedWeights
+from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fits_partner
 from graphbam.simulation import simulate
 from graphbam.tables.rows import count_rows, measure_redundancy
 from graphbam.training.finetune import as_batch, fine_tune, own_batches, read_pairs
@@ -40,6 +44,29 @@ def test_tuning_lowers_the_loss_on_the_tables_and_leaves_the_start_alone(loaded,
     assert mean_loss(tuned.network, pairs) < 0.8 * before
     assert all(torch.equal(p, old) for p, old in zip(loaded.network.parameters(), kept, strict=True))
     assert tuned.header.notes["fine_tuned"]["steps"] == 120
+
+
+def test_tuned_weights_are_new_ones(loaded, pairs):
+    """What was fitted to the old ones, by checksum, is not theirs."""
+    before = dataclasses.replace(loaded.header, checksum="abc", calibration=Calibration(temperature=2.0))
+    tuned = fine_tune(dataclasses.replace(loaded, header=before), pairs, steps=1, replay=0.0, device="cpu")
+    assert tuned.header.checksum is None
+    assert tuned.header.calibration is None
+    assert not fits_partner(Header(evidence={"offset": 1.0}, partner=Partner(name="e", checksum="abc")), tuned.header)
+
+
+def test_ctrl_c_keeps_what_was_learnt(loaded, pairs):
+    seen = []
+
+    def interrupt(line):
+        seen.append(line)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    tuned = fine_tune(loaded, pairs, steps=1000, learning_rate=1e-2, replay=0.0, device="cpu", report=interrupt)
+    assert [line["step"] for line in seen] == [1]
+    assert seen[0]["seconds_left"] > 0
+    assert tuned.header.notes["fine_tuned"]["steps"] == 1
+    assert not torch.equal(tuned.network.head.classes.weight, loaded.network.head.classes.weight)
 
 
 def test_the_same_seed_gives_the_same_weights(loaded, pairs):

@@ -73,15 +73,21 @@ def fine_tune(
     seed: Annotated[int, typer.Option(help="Decides order and resampling.")] = 0,
 ) -> None:
     """Continue training from released weights on labelled tables of your own."""
+    from graphbam.nn.cost import spell_seconds
     from graphbam.nn.weights import save_weights
     from graphbam.training.finetune import fine_tune as run
     from graphbam.training.finetune import read_pairs
 
+    def tell(line: dict[str, float]) -> None:
+        left = f", {spell_seconds(line['seconds_left'])} left" if line["step"] < steps else ""
+        typer.echo(f"step {line['step']:>6} of {steps}  loss {line['loss']:.4f}{left}")
+
     pairs = read_pairs(folder)
+    tables = "1 table" if len(pairs) == 1 else f"{len(pairs)} tables"
+    typer.echo(f"{tables}, {steps} steps; Ctrl-C ends early and keeps what was learnt")
     tuned = run(
-        weights, pairs, steps=steps, learning_rate=learning_rate, replay=replay, seed=seed, device=device,
-        report=lambda line: typer.echo(f"step {line['step']:>6}  loss {line['loss']:.4f}"),
-    )  # fmt: skip
+        weights, pairs, steps=steps, learning_rate=learning_rate, replay=replay, seed=seed, device=device, report=tell
+    )
     save_weights(out, tuned.network, tuned.header)
     typer.echo(f"weights: {out} (use it with graphbam infer --weights {out})")
 

@@ -26,19 +26,19 @@ GPU_SPEED = 5e12
 SLOWNESS_OF_INVERSES = 2.0
 """Time of an operation inside an inverse, on a CPU, in multiples of one inside a product."""
 
-OPERATIONS_A_FEATURE = 1000.0
+OPERATIONS_PER_FEATURE = 1000.0
 """What one feature of a pair costs a CPU beside products, as operations: roots, logarithms, memory."""
 
 H200_BF16 = 7.9e14
-"""Operations a second of a large bfloat16 product on an H200, measured."""
+"""Operations per second of a large bfloat16 product on an H200, measured."""
 
 H200_FP32 = 5.0e13
-"""Operations a second of batched float32 products there, without tensor cores."""
+"""Operations per second of batched float32 products there, without tensor cores."""
 
 H200_BYTES = 4.3e12
-"""Bytes a second, read plus written, of a large copy there, measured."""
+"""Bytes per second, read plus written, of a large copy there, measured."""
 
-OPERATIONS_A_THREAD = 1e10
+OPERATIONS_PER_THREAD = 1e10
 """Least work for a CPU thread, about a quarter of a second: for less, waking and waiting cost more than they bring."""
 
 EXHAUSTED = (
@@ -84,7 +84,7 @@ class Work(NamedTuple):
 
     def on_cpu(self) -> float:
         """Operations of matrix products that take a CPU as long."""
-        slow = SLOWNESS_OF_INVERSES * self.inverses + OPERATIONS_A_FEATURE * self.features
+        slow = SLOWNESS_OF_INVERSES * self.inverses + OPERATIONS_PER_FEATURE * self.features
         return self.products + self.definite + slow
 
     def training(self) -> Work:
@@ -196,7 +196,7 @@ def _set_own_threads(count: int) -> None:
 
 def threads_for(work: float) -> int:
     """Threads that are worth waking for so many operations."""
-    return max(1, int(min(work / OPERATIONS_A_THREAD, torch.get_num_threads())))
+    return max(1, int(min(work / OPERATIONS_PER_THREAD, torch.get_num_threads())))
 
 
 @contextlib.contextmanager

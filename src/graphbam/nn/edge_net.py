@@ -1,6 +1,6 @@
 """`EdgeNet`: a table (M samples × D variables) → logits of none · skeleton · moral for every pair of variables.
 
-The journey, one line a step, as in the paper's figure of the architecture:
+The journey, one line per step, as in the paper's figure of the architecture:
 
     x (M, D)  ─ embedding ─►  h (M, D, C)  ─ attention over attributes, over samples, dense ─►  h (M, D, C)
               ─ covariance ─►  s (C, D, D)  ─ bilinear attention, SPD activation ─►  s (C, D, D)
@@ -89,7 +89,7 @@ class EdgeNetConfig(Config):
     embedding_bias: bool = True
     """Whether the embedding's inner layer has a bias (the paper's has not)."""
     spd_channels: int = 32
-    """Covariance matrices a table."""
+    """Covariance matrices per table."""
     spd_heads: int = 4
     """Heads of the bilinear attention; must divide `spd_channels`."""
     bilinear_layers: int = 4

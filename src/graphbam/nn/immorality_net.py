@@ -1,4 +1,4 @@
-"""`ImmoralityNet`: which candidates are common children of two variables? One logit a candidate, for many structures.
+"""`ImmoralityNet`: which candidates are common children of two variables? One logit per candidate, for many structures.
 
 A structure is a handful of columns of one table (see `structures`): two parents, candidates adjacent to both,
 neighbours adjacent to one. Its journey is that of a table through `EdgeNet`, but each role has an embedding of its own:
@@ -314,7 +314,7 @@ class ChildHead(nn.Module):
 
 
 class CandidatePool(nn.Module):
-    """From pairs to one logit a variable.
+    """From pairs to one logit per variable.
 
     Beside each other: the mean over the two parents of z_cp and of z_pc, the parents' own pair, the mean over all
     variables of z_cj, and z_cc. The two parents enter through sums alone, so their order does not matter.

@@ -36,7 +36,7 @@ class Norm(nn.LayerNorm):
 
 
 class Residual(nn.Module):
-    """x + scale · y with one learnable scale a channel, small at first."""
+    """x + scale · y with one learnable scale per channel, small at first."""
 
     def __init__(self, channels: int, start: float = 0.1):
         super().__init__()
@@ -124,7 +124,7 @@ class Dense(nn.Module):
 
 
 class ChannelCorrelation(nn.Module):
-    """One correlation matrix a channel: project, covariance over samples, correlate. In float32 from here on.
+    """One correlation matrix per channel: project, covariance over samples, correlate. In float32 from here on.
 
     No normalisation across channels comes before it: that would throw away what a plain covariance sees.
     """
@@ -212,7 +212,7 @@ class BilinearBlock(nn.Module):
 
 
 class CrossCovariance(nn.Module):
-    """Correlation of u(x_i) with v(x_j) for two learned readings u, v a channel: x_i against cos(x_j), say.
+    """Correlation of u(x_i) with v(x_j) for two learned readings u, v per channel: x_i against cos(x_j), say.
 
     A covariance of one channel compares a variable with another *through the same function*; this one need not.
     """

@@ -39,13 +39,13 @@ FORMAT = 2
 CHECKPOINT = "checkpoint"
 """Kind of a file that holds a whole training run instead of a network."""
 
-CELLS_A_CHUNK = 2_000_000
+CELLS_PER_CHUNK = 2_000_000
 """Tables are sent through the network in chunks of about so many cells, to bound memory."""
 
 CELLS_IN_CACHE = 50_000
 """The same for structures on a CPU: one large chunk takes a fifth longer there."""
 
-ROWS_A_CHUNK = 60_000
+ROWS_PER_CHUNK = 60_000
 """Most rows in one chunk: attention over attributes launches one block per row, and GPUs allow 65,535."""
 
 
@@ -226,7 +226,7 @@ class LoadedColliders(Loaded[ImmoralityNet]):
         Structures of equal width go through the network together, so padding costs nothing.
         """
         p_sw = torch.zeros(structures.roles_sw.shape, dtype=torch.float64)
-        most = CELLS_IN_CACHE if self.device.type == "cpu" else CELLS_A_CHUNK
+        most = CELLS_IN_CACHE if self.device.type == "cpu" else CELLS_PER_CHUNK
         for width in structures.widths_s.unique().tolist():
             (places,) = (structures.widths_s == width).nonzero(as_tuple=True)
             for part in places.split(chunk_size(x_bmd.shape[1], width, most)):
@@ -270,8 +270,8 @@ def run_in_chunks(network: Network, x_bmd: Tensor, rows: Sequence[float] | None 
 
 def chunk_size(n_samples: int, n_variables: int, most_cells: int | None = None) -> int:
     """How many tables of this shape go through a network at a time."""
-    most_cells = CELLS_A_CHUNK if most_cells is None else most_cells
-    return max(1, min(most_cells // (n_samples * n_variables), ROWS_A_CHUNK // n_samples))
+    most_cells = CELLS_PER_CHUNK if most_cells is None else most_cells
+    return max(1, min(most_cells // (n_samples * n_variables), ROWS_PER_CHUNK // n_samples))
 
 
 def calibrate(logits: Tensor, calibration: Calibration | None) -> Tensor:

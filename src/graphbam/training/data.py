@@ -24,7 +24,7 @@ from graphbam.errors import ConfigError
 from graphbam.graphs.graph import MORAL, SKELETON
 from graphbam.nn.immorality_net import ImmoralityNetConfig
 from graphbam.nn.structures import CANDIDATE, Structures, find_structures, gather_columns
-from graphbam.nn.weights import ROWS_A_CHUNK, LoadedWeights, load_weights
+from graphbam.nn.weights import ROWS_PER_CHUNK, LoadedWeights, load_weights
 from graphbam.simulation.values import Tables, sample_tables
 from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import StructureConfig, TrainConfig, task_of
@@ -131,7 +131,7 @@ def shape_grid(config: TrainConfig) -> list[Shape]:
         for j, m in enumerate(config.samples):
             n_tables = max(config.min_tables, config.cells_per_step // (m * d))
             if (i + j) % config.stagger == 0:
-                grid.append(Shape(min(n_tables, config.max_tables, ROWS_A_CHUNK // m), m, d))
+                grid.append(Shape(min(n_tables, config.max_tables, ROWS_PER_CHUNK // m), m, d))
     return grid
 
 
@@ -443,5 +443,5 @@ def _off_diagonal(matrix_bdd: Tensor) -> Tensor:
 
 @functools.lru_cache(maxsize=2)
 def _edge_weights(name: str, device: str) -> LoadedWeights:
-    """Edge weights, loaded once a process."""
+    """Edge weights, loaded once per process."""
     return load_weights(name, device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -20,11 +21,15 @@ from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows, count_rows_each
 from graphbam.training.config import TrainConfig
 from graphbam.training.data import Batch, Stream
+from graphbam.training.loop import stop_requested
 from graphbam.training.objectives import EdgeTask
 from graphbam.training.step import Stepper
 
 Pair = tuple[Any, Any]
 """A table (array or DataFrame, M × D) and its graph (`Graph` or adjacency, D × D)."""
+
+REPORT_SECONDS = 5.0
+"""Time between two reports."""
 
 MOST_TABLES = 16
 """Equal-shaped tables that go into one step together."""
@@ -61,12 +66,13 @@ def fine_tune(
     device : str
         `"auto"`, `"cpu"` or `"cuda"`.
     report : callable, optional
-        Called every twenty steps with the mean losses.
+        Called after the first step and every few seconds, with the step, mean losses and an estimate of `seconds_left`.
 
     Returns
     -------
     LoadedWeights
-        Ready for `gb.infer(..., weights=...)`; write them with `graphbam.nn.weights.save_weights`.
+        Ready for `gb.infer(..., weights=...)`; write them with `graphbam.nn.weights.save_weights`. Ctrl-C ends the
+        training early, and what has been learnt so far is returned.
     """
     if not 0 <= replay < 1 or steps < 1:
         raise ConfigError(f"replay={replay} must lie in [0, 1) and steps={steps} must be at least 1")
@@ -77,13 +83,19 @@ def fine_tune(
     stepper = Stepper(network, EdgeTask(), weight_decay=0.0, clip_norm=1.0, ema_decay=0.98, capture=False)
     rng = torch.Generator().manual_seed(seed)
     own, simulated = own_batches(rng, pairs), _replay(loaded, seed, place)
-    for step in range(steps):
-        from_stream = float(torch.rand((), generator=rng)) < replay
-        batch = next(simulated if from_stream else own)
-        stepper.step(Batch(*(part.to(place) for part in batch)), learning_rate * _shape_of_rate(step / steps))
-        if report and (step + 1) % 20 == 0:
-            report({"step": step + 1, **stepper.statistics()})
-    tuned = {"from": loaded.name, "steps": steps, "learning_rate": learning_rate, "replay": replay}
+    began = last = time.monotonic()
+    with stop_requested() as stop:
+        for step in range(1, steps + 1):
+            from_stream = float(torch.rand((), generator=rng)) < replay
+            batch = next(simulated if from_stream else own)
+            stepper.step(Batch(*(part.to(place) for part in batch)), learning_rate * _shape_of_rate((step - 1) / steps))
+            now = time.monotonic()
+            if report and (step in (1, steps) or now - last >= REPORT_SECONDS):
+                report({"step": step, "seconds_left": (now - began) / step * (steps - step), **stepper.statistics()})
+                last = now
+            if stop():
+                break
+    tuned = {"from": loaded.name, "steps": step, "learning_rate": learning_rate, "replay": replay}
     header = dataclasses.replace(
         loaded.header, calibration=None, domain=None, checksum=None, notes={**loaded.header.notes, "fine_tuned": tuned}
     )

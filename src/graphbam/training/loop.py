@@ -84,7 +84,7 @@ def train(
     config : TrainConfig
         What is trained, on what.
     out : path
-        Folder for the checkpoint, the log (one JSON object a line) and the weights.
+        Folder for the checkpoint, the log (one JSON object per line) and the weights.
     budget : Budget
         When to stop.
     resume : bool
@@ -170,7 +170,7 @@ class _Run:
         """Step until the budget is spent or the process is asked to stop."""
         stream = Stream(self.config, self.device, rank=self.rank, first_step=self.progress.step, workers=workers)
         began = last_report = last_save = time.monotonic()
-        with _stop_requested() as stop:
+        with stop_requested() as stop:
             for batch in stream:
                 now = time.monotonic()
                 spent = self.budget.spent(self.progress.step, now - began, self.first_step)
@@ -402,7 +402,7 @@ def _any_process(flag: bool, device: torch.device) -> bool:
 
 
 @contextmanager
-def _stop_requested() -> Iterator[Callable[[], bool]]:
+def stop_requested() -> Iterator[Callable[[], bool]]:
     """SIGTERM and SIGINT end the loop after the step at hand, so that the run is saved."""
     asked: list[int] = []
     previous = {}

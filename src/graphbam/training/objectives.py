@@ -134,7 +134,7 @@ class ChildLoss(NamedTuple):
 
 
 def child_loss(logits_bd: Tensor, roles_bd: Tensor, children_bd: Tensor) -> ChildLoss:
-    """Loss of one logit a candidate; columns in other roles do not count.
+    """Loss of one logit per candidate; columns in other roles do not count.
 
     Examples
     --------

@@ -285,7 +285,7 @@ def test_chunks_do_not_change_probabilities(monkeypatch, tmp_path):
     loaded = load_arrows(tmp_path / "w")
     x = torch.randn(5, 9, 4, generator=torch.Generator().manual_seed(0))
     whole = loaded.probabilities(x)
-    monkeypatch.setattr("graphbam.nn.weights.CELLS_A_CHUNK", 2 * 9 * 4)
+    monkeypatch.setattr("graphbam.nn.weights.CELLS_PER_CHUNK", 2 * 9 * 4)
     assert_close(loaded.probabilities(x), whole)
 
 

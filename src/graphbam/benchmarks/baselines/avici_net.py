@@ -3,11 +3,11 @@
 Lorch et al., *Amortized Inference for Causal Structure Learning*, NeurIPS 2022. Written anew from its description:
 
     x (M, D)  ─ linear ─►  h (M, D, C)  ─ 16 blocks, in turn over attributes and over samples ─►  h (M, D, C)
-              ─ norm, maximum over samples ─►  z (D, C)  ─ two unit vectors u, v a variable ─►  logits (D, D)
+              ─ norm, maximum over samples ─►  z (D, C)  ─ two unit vectors u, v per variable ─►  logits (D, D)
 
 What differs from the original, and why:
 
-- One number a cell goes in. The original has a second, a flag for interventions; our tables are observed throughout.
+- One number per cell goes in. The original has a second, a flag for interventions; our tables are observed throughout.
 - One norm before queries, keys and values, and one before u and v, where the original has one for each. A norm's scale
   and shift merge with the linear layer behind it, so the functions that can be learnt are the same.
 - No dropout (the original has 0.1 in training). Our stream never shows a table twice, so there is nothing to memorise;
@@ -43,7 +43,7 @@ class AviciNetConfig(Config):
     heads: int = 8
     """Heads of the attention."""
     key_size: int = 32
-    """Channels a head; `heads` · `key_size` need not be `channels`."""
+    """Channels per head; `heads` · `key_size` need not be `channels`."""
     widening: int = 4
     """Hidden width of the dense layers, in multiples of `channels`."""
     temperature: float = 2.0
