@@ -20,7 +20,7 @@ from graphbam.nn.weights import (
     Effort,
     Header,
     Partner,
-    Progress,
+    RunProgress,
     calibrate,
     fits_partner,
     load_colliders,
@@ -309,7 +309,7 @@ def test_the_header_holds_the_config(net, file):
 def test_headers_round_trip(net, tmp_path):
     header = Header(
         train={"seed": 3},
-        progress=Progress(step=3, tables=9, seconds=1.5, skipped=1, history=({"step": 3.0},), before=Effort(step=2)),
+        progress=RunProgress(step=3, tables=9, seconds=1.5, skipped=1, history=({"step": 3.0},), before=Effort(step=2)),
         calibration=Calibration(temperature=0.5, offsets=(1.0, 0.0, -1.0)),
         domain={"n_samples": (20.0, 500.0)},
         evidence={"offset": -1.0},

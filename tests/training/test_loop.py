@@ -16,7 +16,7 @@ from graphbam.cli._weights import summarise_training
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.nn import weights
 from graphbam.nn.features import N_SIZES
-from graphbam.nn.weights import Progress, load_colliders, load_weights, read_tensors, save_weights
+from graphbam.nn.weights import RunProgress, load_colliders, load_weights, read_tensors, save_weights
 from graphbam.simulation.config import SimulationConfig
 from graphbam.training import Budget, TrainConfig, train
 from graphbam.training.data import Batch
@@ -442,7 +442,7 @@ def equal(tensors, others):
 
 @pytest.mark.parametrize("steps", [0, 3])
 def test_a_run_comes_back_bit_by_bit(tiny_training, tmp_path, steps):
-    config, progress = tiny_training(), Progress(step=3, tables=18, seconds=1.5, skipped=1, history=({"step": 3.0},))
+    config, progress = tiny_training(), RunProgress(step=3, tables=18, seconds=1.5, skipped=1, history=({"step": 3.0},))
     stepper, fresh = make_stepper(config, steps), make_stepper(config, 0)
     save_checkpoint(tmp_path / "c", stepper, config, progress)
     found = load_checkpoint(tmp_path / "c", fresh, config)
@@ -468,7 +468,7 @@ def test_a_run_comes_back_bit_by_bit(tiny_training, tmp_path, steps):
 )
 def test_another_config_is_refused_by_field(tiny_training, tmp_path, change, words):
     config = tiny_training()
-    save_checkpoint(tmp_path / "c", make_stepper(config, 1), config, Progress())
+    save_checkpoint(tmp_path / "c", make_stepper(config, 1), config, RunProgress())
     other = tiny_training(**change)
     with pytest.raises(WeightsError, match=words):
         load_checkpoint(tmp_path / "c", make_stepper(other, 0), other)
@@ -476,7 +476,7 @@ def test_another_config_is_refused_by_field(tiny_training, tmp_path, change, wor
 
 def test_fields_of_the_network_and_the_world_are_named_too(tiny_training, tiny_config, tmp_path):
     config = tiny_training()
-    save_checkpoint(tmp_path / "c", make_stepper(config, 1), config, Progress())
+    save_checkpoint(tmp_path / "c", make_stepper(config, 1), config, RunProgress())
     other = tiny_training(
         network=tiny_config(bilinear_layers=1), simulation=dataclasses.replace(config.simulation, discrete=0.25)
     )
@@ -505,7 +505,7 @@ def test_a_weights_file_is_not_a_checkpoint(tiny_training, tmp_path):
 
 def test_a_checkpoint_is_not_a_weights_file(tiny_training, tmp_path):
     config = tiny_training()
-    save_checkpoint(tmp_path / "c", make_stepper(config, 1), config, Progress())
+    save_checkpoint(tmp_path / "c", make_stepper(config, 1), config, RunProgress())
     with pytest.raises(WeightsError, match="holds weights of kind 'checkpoint', but 'edges' is needed here"):
         weights.load_weights(tmp_path / "c")
 
@@ -529,15 +529,15 @@ def killed(*_, **__):
 def test_the_previous_checkpoint_survives_a_failed_save(monkeypatch, tiny_training, tmp_path, where, how):
     config = tiny_training()
     stepper = make_stepper(config, 1)
-    save_checkpoint(tmp_path / "c", stepper, config, Progress(step=1))
+    save_checkpoint(tmp_path / "c", stepper, config, RunProgress(step=1))
     saved = everything(stepper)
     later = make_stepper(config, 2)
     monkeypatch.setattr(*where, how)
     with pytest.raises((OSError, KeyboardInterrupt)):
-        save_checkpoint(tmp_path / "c", later, config, Progress(step=2))
+        save_checkpoint(tmp_path / "c", later, config, RunProgress(step=2))
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
-    assert load_checkpoint(tmp_path / "c", later, config) == Progress(step=1)
+    assert load_checkpoint(tmp_path / "c", later, config) == RunProgress(step=1)
     assert equal(everything(later), saved)
 
 
@@ -547,7 +547,7 @@ def test_the_average_goes_into_a_network(tiny_training):
 
 
 def test_the_learning_curve_stays_short():
-    progress = Progress()
+    progress = RunProgress()
     for step in range(5000):
         progress = progress.note({"step": step})
         assert len(progress.history) <= 400

@@ -56,8 +56,8 @@ def summarise_training(header: Header) -> str:
 
     Examples
     --------
-    >>> from graphbam.nn.weights import Header, Progress
-    >>> summarise_training(Header(progress=Progress(step=1200, tables=2_100_000, seconds=7300)))
+    >>> from graphbam.nn.weights import Header, RunProgress
+    >>> summarise_training(Header(progress=RunProgress(step=1200, tables=2_100_000, seconds=7300)))
     '2.1 million tables, 1,200 steps, 2.0 h'
     """
     if header.progress is None:

@@ -21,7 +21,7 @@ SHARE_OF_SPEED = 0.4
 """Speed of the whole network against that of a plain matrix product, on a CPU."""
 
 GPU_SPEED = 5e12
-"""Operations a second of the whole network that a GPU reaches at least; the wait is short either way."""
+"""Operations per second of the whole network that a GPU reaches at least; the wait is short either way."""
 
 SLOWNESS_OF_INVERSES = 2.0
 """Time of an operation inside an inverse, on a CPU, in multiples of one inside a product."""
@@ -57,8 +57,8 @@ def be_silent(share: float, sentence: str) -> None:
 def estimate_seconds(loaded: Any, n_tables: int, n_samples: int, *widths: int) -> float:
     """Rough time of forward passes: operations, counted, over the speed of this machine, measured on one product.
 
-    Widths are numbers of variables: one for a whole table, one a question for a collider network. Right within a factor
-    of two or so, unless other work comes or goes on the same cores.
+    Widths are numbers of variables: one for a whole table, one per structure for a collider network. Right within a
+    factor of two or so, unless other work comes or goes on the same cores.
     """
     network = getattr(loaded, "network", None)
     if network is None:

@@ -83,7 +83,7 @@ class Effort(Config):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Progress(Effort):
+class RunProgress(Effort):
     """How far a run has come, over all its continuations."""
 
     skipped: int = 0
@@ -94,7 +94,7 @@ class Progress(Effort):
     """Of the runs that made the weights this one began with."""
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Progress:
+    def from_dict(cls, values: Mapping[str, Any]) -> RunProgress:
         """Inverse of `to_dict`; unknown names are refused."""
         return super().from_dict(dict(values) | {"before": Effort.from_dict(values.get("before") or {})})
 
@@ -103,7 +103,7 @@ class Progress(Effort):
         names = [field.name for field in dataclasses.fields(Effort)]
         return Effort(**{name: getattr(self, name) + getattr(self.before, name) for name in names})
 
-    def note(self, entry: Mapping[str, float], most: int = 400) -> Progress:
+    def note(self, entry: Mapping[str, float], most: int = 400) -> RunProgress:
         """With one more point in the curve; every second one is dropped when it gets long."""
         history = (*self.history, entry)
         return dataclasses.replace(self, history=history[::2] if len(history) > most else history)
@@ -115,7 +115,7 @@ class Header:
 
     Examples
     --------
-    >>> header = Header(kind="edges", progress=Progress(step=100), domain={"n_samples": (20.0, 1500.0)})
+    >>> header = Header(kind="edges", progress=RunProgress(step=100), domain={"n_samples": (20.0, 1500.0)})
     >>> Header.from_dict(header.to_dict()) == header
     True
     >>> Header.from_dict({"format": 2, "kind": "edges", "colour": "red"})
@@ -129,7 +129,7 @@ class Header:
     """The network's config; `save_weights` enters it."""
     train: Mapping[str, Any] | None = None
     """The config of the training, as `graphbam.training.TrainConfig.from_dict` reads it, network apart."""
-    progress: Progress | None = None
+    progress: RunProgress | None = None
     """What the training cost."""
     calibration: Calibration | None = None
     domain: Mapping[str, tuple[float, float]] | None = None
@@ -166,7 +166,7 @@ class Header:
 
 
 _PLAIN = ("config", "train", "domain", "evidence", "notes")
-_PARTS: dict[str, type[Config]] = {"progress": Progress, "calibration": Calibration, "partner": Partner}
+_PARTS: dict[str, type[Config]] = {"progress": RunProgress, "calibration": Calibration, "partner": Partner}
 
 
 def _renew(old: Mapping[str, Any]) -> dict[str, Any]:

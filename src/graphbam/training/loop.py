@@ -25,7 +25,7 @@ from graphbam.errors import ConfigError, WeightsError
 from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import EdgeNet
 from graphbam.nn.network import Network
-from graphbam.nn.weights import CHECKPOINT, Header, Progress, load_network, read_tensors, save_weights, write_tensors
+from graphbam.nn.weights import CHECKPOINT, Header, RunProgress, load_network, read_tensors, save_weights, write_tensors
 from graphbam.training.config import Task, TrainConfig, find_task, task_of
 from graphbam.training.data import AnyBatch, Stream
 from graphbam.training.step import Stepper, learning_rate
@@ -147,7 +147,7 @@ class _Run:
             forward=forward,
             muon=config.optimizer == "muon",
         )
-        self.progress = Progress()
+        self.progress = RunProgress()
         self.floor_seconds = 0.0
 
     def begin(self, resume: bool, start: str | None) -> None:
@@ -244,7 +244,7 @@ class _Run:
         loaded = load_network(start, types=[self.task.network_type])
         self.network.load_state_dict(grow_weights(loaded.network, self.network, start))
         self.stepper.start_average()
-        self.progress = Progress(before=(loaded.header.progress or Progress()).total())
+        self.progress = RunProgress(before=(loaded.header.progress or RunProgress()).total())
 
 
 def new_network(config: TrainConfig, device: torch.device) -> Network:
@@ -266,12 +266,12 @@ def compile_at_scale(network: Network, task: Task, device: torch.device) -> None
 # ── checkpoints: a whole run in one file ───────────────────────────────────────────────────────────────────────────
 
 
-def save_checkpoint(path: Path, stepper: Stepper, config: TrainConfig, progress: Progress) -> None:
+def save_checkpoint(path: Path, stepper: Stepper, config: TrainConfig, progress: RunProgress) -> None:
     """Write everything a run needs to go on, atomically."""
     write_tensors(path, stepper.tensors(), Header(kind=CHECKPOINT, train=config.to_dict(), progress=progress))
 
 
-def load_checkpoint(path: Path, stepper: Stepper, config: TrainConfig) -> Progress:
+def load_checkpoint(path: Path, stepper: Stepper, config: TrainConfig) -> RunProgress:
     """Restore a run in place; a checkpoint of another config is refused with the differing fields named."""
     tensors, header = read_tensors(path)
     if header.kind != CHECKPOINT:
@@ -279,7 +279,7 @@ def load_checkpoint(path: Path, stepper: Stepper, config: TrainConfig) -> Progre
     if differing := differing_fields(header.train or {}, config.to_dict()):
         raise WeightsError(f"{path} belongs to another run: {'; '.join(differing)}. Use its config or another folder")
     stepper.restore(tensors)
-    return header.progress or Progress()
+    return header.progress or RunProgress()
 
 
 def differing_fields(stored: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> list[str]:
