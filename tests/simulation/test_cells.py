@@ -135,7 +135,7 @@ def test_complete_tables_are_what_they_would_be_without_missing_cells():
 def test_cells_are_missing_for_four_reasons(rng):
     """By chance, by another column, by their own value and in blocks: each leaves its own trace."""
     x_bdm = torch.randn(400, 4, 300, generator=rng)
-    gone_bdm = ~draw_observed(rng, 1.0, x_bdm)
+    gone_bdm = ~draw_observed(rng, x_bdm)
     own = (x_bdm * gone_bdm).sum((1, 2)) / gone_bdm.sum((1, 2)).clamp(min=1)
     runs = (gone_bdm[..., 1:] & gone_bdm[..., :-1]).sum((1, 2)) / gone_bdm.sum((1, 2)).clamp(min=1)
     assert 0.1 < (own.abs() > 0.8).float().mean() < 0.4

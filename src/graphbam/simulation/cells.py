@@ -174,8 +174,8 @@ def _draw_kinds(rng: torch.Generator, n_tables: int, n_variables: int) -> tuple[
 # ── missing cells ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def draw_observed(rng: torch.Generator, share: float, x_bdm: Tensor) -> Tensor:
-    """Which cells are observed: in a share of tables up to 40 % of the cells of some columns are not.
+def draw_observed(rng: torch.Generator, x_bdm: Tensor) -> Tensor:
+    """Which cells are observed: up to 40 % of the cells of some columns are not.
 
     One reason per table: chance, the value of another column (which is then complete), the value itself (below or
     above a limit of detection), or whole blocks of neighbouring samples.
@@ -184,8 +184,6 @@ def draw_observed(rng: torch.Generator, share: float, x_bdm: Tensor) -> Tensor:
     ----------
     rng : torch.Generator
         On the device of `x_bdm`; no step waits for it.
-    share : float
-        Share of tables with missing cells.
     x_bdm : Tensor, shape (B, D, M)
         Values before they are standardised.
 
@@ -196,7 +194,7 @@ def draw_observed(rng: torch.Generator, share: float, x_bdm: Tensor) -> Tensor:
     Examples
     --------
     >>> rng = torch.Generator().manual_seed(0)
-    >>> observed_bdm = draw_observed(rng, 1.0, torch.randn(200, 5, 100, generator=rng))
+    >>> observed_bdm = draw_observed(rng, torch.randn(200, 5, 100, generator=rng))
     >>> bool(0.8 < observed_bdm.float().mean() < 0.95), bool(observed_bdm.float().mean(2).min() >= 0.3)
     (True, True)
     """
@@ -210,7 +208,6 @@ def draw_observed(rng: torch.Generator, share: float, x_bdm: Tensor) -> Tensor:
     missing_bdm = torch.where(kind_b11 == 2, _missing_by_value(x_bdm, rate_bd1, coin_b11), missing_bdm)
     missing_bdm = torch.where(kind_b11 == 3, _missing_blocks(rng, x_bdm, rate_bd1, coin_b11), missing_bdm)
     missing_bdm = missing_bdm & (rand(rng, n_tables, n_variables, 1) < 0.2 + 1.2 * reach_b11)
-    missing_bdm = missing_bdm & (rand(rng, n_tables, 1, 1) < share)
     too_few_bd1 = (~missing_bdm).sum(2, keepdim=True) < max(2, FEWEST_OBSERVED * n_samples)
     return ~missing_bdm | too_few_bd1
 

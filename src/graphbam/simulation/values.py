@@ -19,7 +19,7 @@ from graphbam.simulation.plan import Group, Level, Plan, fork, plan_tables
 from graphbam.simulation.worlds import WORLDS, World
 from graphbam.tables.prepare import CLIP, standardise
 
-TABLES_PER_WORLD = 32
+TABLES_PER_WORLD = 64
 """A batch has one named world for so many tables."""
 
 LEAST_SHARE = 0.002
@@ -228,8 +228,15 @@ def _observe_cells(
     rng: torch.Generator, config: SimulationConfig, x_bdm: Tensor, labels: Labels, set_bmd: Tensor | None
 ) -> Tables:
     """Lose some cells, and standardise by the others as inference does."""
-    observed_bdm = draw_observed(rng, config.missing, x_bdm) if config.missing else None
-    x_bdm = standardise(x_bdm, robust=config.robust, axis=-1, observed=observed_bdm)
+    raw_bdm, observed_bdm = x_bdm, None
+    x_bdm = standardise(raw_bdm, robust=config.robust, axis=-1)
+    if config.missing:
+        observed_bdm = torch.ones_like(x_bdm, dtype=torch.bool)
+        choice = torch.Generator().manual_seed(rng.initial_seed())  # on the CPU: nobody waits for the device
+        chosen = send((torch.rand(len(x_bdm), generator=choice) < config.missing).nonzero()[:, 0], x_bdm.device)
+        if len(chosen):
+            observed_bdm[chosen] = draw_observed(rng, raw_bdm[chosen])
+            x_bdm[chosen] = standardise(raw_bdm[chosen], robust=config.robust, axis=-1, observed=observed_bdm[chosen])
     return Tables(
         x_bmd=x_bdm.mT.contiguous(),
         dag_bdd=labels.dag_bdd,

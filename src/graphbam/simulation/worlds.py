@@ -314,7 +314,7 @@ def _answer_on_scale(rng: torch.Generator, z_bem: Tensor) -> Tensor:
 MONOTONE = 0.75
 """Share of splines that only rise or only fall."""
 
-MOST_PARENTS = 6
+MOST_PARENTS = 5
 """Of variables in worlds as found."""
 
 
@@ -340,8 +340,12 @@ def as_found(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: i
     x_bem = torch.zeros_like(noise_bem)
     tables_b1 = torch.arange(n_tables)[:, None]
     for child, w_be in in_causal_order(w_bee):
-        weight_bp, parent_bp = w_be.abs().topk(min(MOST_PARENTS, n_variables), dim=1)
-        weight_bp, parents_bpm = weight_bp * (weight_bp > 0), x_bem[tables_b1, parent_bp]
+        n_slots = int((w_be != 0).sum(1).max())
+        if not n_slots:
+            x_bem[:, child] = unit(found_looks(rng, noise_bem[:, child]))
+            continue
+        weight_bp, parent_bp = w_be.abs().topk(n_slots, dim=1)
+        parents_bpm = x_bem[tables_b1, parent_bp]
         signal_bm = unit(follow_parents(weight_bp, found_response(rng, parents_bpm)))
         scale_bm = unit(follow_parents(weight_bp, random_spline(rng, parents_bpm)))
         spread_bm = torch.exp(0.8 * scale_bm.clamp(-3, 3) * (bent_be1[:, child] < 0.5))
