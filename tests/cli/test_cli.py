@@ -16,7 +16,7 @@ from graphbam import cli
 from graphbam.cli import _simulate
 from graphbam.output import figures
 from graphbam.result import Result
-from graphbam.simulation import GRAPHS, MECHANISMS, NOISES
+from graphbam.simulation import GRAPHS, MECHANISMS, NOISES, WORLDS, simulate_table
 from standins import save_toy_colliders
 
 
@@ -46,6 +46,35 @@ def test_simulate_writes_table_graph_and_picture(tmp_path, capsys, monkeypatch):
     assert all(name in rows[0] for edge in edges[1:] for name in edge)
     assert (out / "world.png").read_bytes()[1:4] == b"PNG"
     assert all(str(out / name) in text for name in ("data.csv", "graph.csv", "world.png"))
+
+
+def test_simulate_writes_hidden_causes_and_cells_that_were_set(tmp_path, capsys, monkeypatch):
+    code, text, _ = run(
+        capsys, monkeypatch, "simulate", "--hidden", "--interventions", "--missing", "--n-variables", 8, "-o", tmp_path,
+    )  # fmt: skip
+    assert code == 0
+    assert "bidirected.csv" in text
+    table = simulate_table(
+        n_samples=500, n_variables=8, mechanism="chebyshev", graph="erdos-renyi", degree=2.0, hidden=True,
+        interventions=True, missing=True,
+    )  # fmt: skip
+    data = pd.read_csv(tmp_path / "data.csv").to_numpy()
+    np.testing.assert_allclose(data, table.x_md, atol=1e-4)
+    assert np.isnan(data).any()
+    assert (pd.read_csv(tmp_path / "targets.csv").to_numpy() == table.set_md).all()
+    assert pd.read_csv(tmp_path / "bidirected.csv").to_numpy().tolist() == [list(pair) for pair in table.bidirected]
+    assert (tmp_path / "world.png").stat().st_size > 10_000
+
+
+def test_simulate_makes_named_worlds(tmp_path, capsys, monkeypatch):
+    code, _, _ = run(capsys, monkeypatch, "simulate", "--world", "gene-dynamics", "--n-samples", 60, "-o", tmp_path)
+    assert code == 0
+    _, x_md = gb.simulate(world="gene-dynamics", n_samples=60)
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "data.csv").to_numpy(), x_md, atol=1e-4)
+    code, _, error = run(capsys, monkeypatch, "simulate", "--world", "cells", "-o", tmp_path)
+    assert (code, "choose from as-found" in error) == (2, True)
+    code, _, error = run(capsys, monkeypatch, "simulate", "--world", "as-found", "--degree", 3, "-o", tmp_path)
+    assert (code, "has a degree of its own" in error) == (2, True)
 
 
 def test_simulate_agrees_with_python(tmp_path, capsys, monkeypatch):
@@ -89,6 +118,7 @@ def test_help_names_every_choice():
     assert _simulate.MECHANISM_NAMES.split(", ") == sorted(MECHANISMS)
     assert _simulate.GRAPH_NAMES.split(", ") == sorted(GRAPHS)
     assert _simulate.NOISE_NAMES.split(", ") == sorted(NOISES)
+    assert _simulate.WORLD_NAMES.split(", ") == sorted(WORLDS)
 
 
 def test_version_and_help(capsys, monkeypatch):

@@ -244,3 +244,21 @@ def test_odd_names_are_drawn_as_they_are():
 def test_what_is_no_graph_is_refused():
     with pytest.raises(GraphbamError, match="a dict cannot be drawn"):
         gb.plot({})
+
+
+def test_worlds_with_loops_hidden_causes_and_cells_set_or_missing_are_drawn():
+    loop = Graph(("a", "b", "c", "d"), np.array([[0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]]))
+    x_md = np.random.default_rng(0).normal(size=(40, 4))
+    x_md[:5, 0], set_md = np.nan, np.zeros((40, 4), bool)
+    set_md[5:15, 1] = True
+    figure = figures.draw_world(loop, x_md, bidirected=[("a", "d")], set_md=set_md)
+    text = " ".join(part.get_text() for part in figure.texts)
+    assert "1 arrows close a loop" in text
+    assert "1 pairs with a hidden cause" in text
+    assert "6.2% of cells set" in text
+    assert "3.1% of cells missing" in text
+    assert len(figure.axes) == 5
+    graph, scatter = figure.axes[0], figure.axes[1]
+    assert len(heads_in(figure)) == 3  # and the dashed one, an annotation
+    assert sum(line.get_linestyle() == ":" for line in graph.lines) == 1
+    assert len(scatter.collections[0].get_offsets()) == 35

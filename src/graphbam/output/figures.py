@@ -11,6 +11,7 @@ import importlib.util
 import io
 import itertools
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,15 +62,27 @@ def has_matplotlib() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def draw_world(dag: Graph, x_md: Array, *, title: str = "", max_scatters: int = 12) -> Figure:
+def draw_world(
+    dag: Graph,
+    x_md: Array,
+    *,
+    bidirected: Iterable[tuple[str, str]] = (),
+    set_md: NDArray[np.bool_] | None = None,
+    title: str = "",
+    max_scatters: int = 12,
+) -> Figure:
     """Draw a simulated world: its graph, and a scatter plot for each edge.
 
     Parameters
     ----------
     dag : Graph
-        Directed and acyclic.
+        Directed; arrows that close a loop are dashed.
     x_md : ndarray, shape (n_samples, n_variables)
-        Columns in the order of ``dag.names``.
+        Columns in the order of ``dag.names``; missing cells are NaN.
+    bidirected : iterable of pairs of names
+        Pairs with a hidden common cause, joined by dotted lines.
+    set_md : ndarray of bool, shape (n_samples, n_variables), optional
+        Cells that were set by an intervention; samples with one of the two plotted are orange.
     title : str
         One line above the picture.
     max_scatters : int
@@ -87,20 +100,56 @@ def draw_world(dag: Graph, x_md: Array, *, title: str = "", max_scatters: int = 
     2
     """
     figure = _new_figure(15.0, 7.4)
-    edges = sorted(np.argwhere(dag.adjacency), key=lambda edge: _depths(dag.adjacency)[edge].tolist())
+    forward = Graph(dag.names, _without_loops(dag.adjacency))
+    depth_d, joined = _depths(forward.adjacency), list(bidirected)
+    edges = sorted(np.argwhere(dag.adjacency), key=lambda edge: depth_d[edge].tolist())
     shown = edges[:max_scatters]
     grid = figure.add_gridspec(1, 2, width_ratios=(1.0, 1.4), left=0.02, right=0.98, top=0.85, bottom=0.04)
-    draw_graph(figure.add_subplot(grid[0]), dag)
+    back = np.argwhere(dag.adjacency > forward.adjacency).tolist()
+    draw_graph(
+        figure.add_subplot(grid[0]), forward, back, [[dag.names.index(name) for name in pair] for pair in joined]
+    )
     if shown:
-        _draw_scatters(figure, grid[1], dag, x_md, shown)
+        _draw_scatters(figure, grid[1], forward, x_md, shown, np.zeros(x_md.shape, bool) if set_md is None else set_md)
     note = f"first {len(shown)} of {len(edges)} edges" if len(edges) > len(shown) else f"{len(edges)} edges"
     figure.suptitle(title or "A simulated world", x=0.03, y=0.975, ha="left", fontsize=16, weight="bold", color=INK)
-    figure.text(0.03, 0.905, f"{_summary(dag, x_md)} · {note}, causes above, effects below", color=QUIET, fontsize=11)
+    parts = [_summary(dag, x_md), f"{note}, causes above, effects below", *_peculiarities(x_md, set_md, joined, back)]
+    figure.text(0.03, 0.905, " · ".join(parts), color=QUIET, fontsize=11)
     return figure
 
 
-def draw_graph(axes: Axes, graph: Graph) -> None:
-    """Draw a directed acyclic graph, causes above their effects; discs are as large as there is room."""
+def _peculiarities(
+    x_md: Array, set_md: NDArray[np.bool_] | None, joined: list[tuple[str, str]], back: list[list[int]]
+) -> list[str]:
+    """What is unusual about a world, in a few words each."""
+    missing, were_set = float(np.isnan(x_md).mean()), 0.0 if set_md is None else float(set_md.mean())
+    says = {
+        f"dashed: {len(back)} arrows close a loop": len(back),
+        f"dotted: {len(joined)} pairs with a hidden cause": len(joined),
+        f"orange: {were_set:.1%} of cells set": were_set,
+        f"{missing:.1%} of cells missing": missing,
+    }
+    return [text for text, is_so in says.items() if is_so]
+
+
+def _without_loops(adjacency: NDArray[np.int8]) -> NDArray[np.int8]:
+    """The same graph without arrows that close a loop; arrows are taken one by one, as they are listed."""
+    kept = np.zeros_like(adjacency)
+    before = np.eye(len(adjacency), dtype=bool)  # [i, j]: arrows kept so far lead from i to j
+    for i, j in np.argwhere(adjacency):
+        if not before[j, i]:
+            kept[i, j] = 1
+            before |= np.outer(before[:, i], before[j])
+    return kept
+
+
+def draw_graph(
+    axes: Axes, graph: Graph, back: Iterable[Sequence[int]] = (), joined: Iterable[Sequence[int]] = ()
+) -> None:
+    """Draw a directed acyclic graph, causes above their effects; discs are as large as there is room.
+
+    Arrows of `back` run upwards and are dashed; pairs of `joined` are joined by dotted lines.
+    """
     xy_d2, routes = layered_layout(graph.adjacency)
     size = np.array(_points_of(axes))
     low, high = xy_d2.min(axis=0), xy_d2.max(axis=0)
@@ -115,6 +164,18 @@ def draw_graph(axes: Axes, graph: Graph) -> None:
     for route in routes:
         _draw_arrow(axes, to_points(route), radius)
     place_d2 = to_points(xy_d2)
+    for i, j in back:
+        style: dict[str, Any] = {
+            "arrowstyle": "-|>",
+            "color": MORAL_LINE,
+            "linestyle": "--",
+            "shrinkA": radius,
+            "shrinkB": radius,
+        }
+        style |= {"connectionstyle": "arc3,rad=0.25", "linewidth": 1.2}
+        axes.annotate("", place_d2[j], place_d2[i], arrowprops=style, zorder=2)
+    for i, j in joined:
+        axes.plot(*place_d2[[i, j]].T, color=MORAL_LINE, linestyle=":", linewidth=1.0, alpha=0.7, zorder=1)
     colours = [_depth_colour(depth) for depth in _depths(graph.adjacency)]
     axes.scatter(
         place_d2[:, 0],
@@ -127,9 +188,9 @@ def draw_graph(axes: Axes, graph: Graph) -> None:
     )
     longest = max(map(len, graph.names))
     font = min(10.5, 2.3 * radius / max(longest, 2))
-    style: dict[str, Any] = {"color": "white", "fontsize": font, "weight": "bold", "zorder": 5}
+    text_style: dict[str, Any] = {"color": "white", "fontsize": font, "weight": "bold", "zorder": 5}
     for name, (x, y) in zip(graph.names, place_d2, strict=True) if font >= _SMALLEST_FONT else ():
-        axes.text(x, y, name, ha="center", va="center", **style)
+        axes.text(x, y, name, ha="center", va="center", **text_style)
 
 
 def _nearest_in_row(place_d2: Array) -> float:
@@ -277,15 +338,25 @@ def _add_head(axes: Axes, tip: Array, base: Array, half_width: float, **style: A
     axes.add_patch(Polygon(np.stack([tip, base + across, base - across]), **style))
 
 
-def _draw_scatters(figure: Figure, cell: SubplotSpec, dag: Graph, x_md: Array, edges: list[NDArray[np.int64]]) -> None:
-    """Small multiples, cause along x and effect along y."""
+def _draw_scatters(
+    figure: Figure,
+    cell: SubplotSpec,
+    dag: Graph,
+    x_md: Array,
+    edges: list[NDArray[np.int64]],
+    set_md: NDArray[np.bool_],
+) -> None:
+    """Small multiples, cause along x and effect along y; samples without one of the two are left out."""
     n_columns = min(4, max(2, int(np.ceil(np.sqrt(len(edges))))))
     n_rows = int(np.ceil(len(edges) / n_columns))
     grid = cell.subgridspec(n_rows, n_columns, wspace=0.12, hspace=0.3)
     depth_d = _depths(dag.adjacency)
     for place, (cause, effect) in enumerate(edges):
         axes = figure.add_subplot(grid[place // n_columns, place % n_columns])
-        _scatter(axes, x_md[:, cause], x_md[:, effect], _depth_colour(depth_d[effect]))
+        x_m, y_m = x_md[:, cause], x_md[:, effect]
+        seen_m, touched_m = ~np.isnan(x_m + y_m), set_md[:, cause] | set_md[:, effect]
+        _scatter(axes, x_m[seen_m], y_m[seen_m], _depth_colour(depth_d[effect]))
+        axes.scatter(x_m[touched_m], y_m[touched_m], s=9, color=MORAL_LINE, alpha=0.6, linewidths=0)
         axes.set_title(f"{dag.names[cause]} → {dag.names[effect]}", fontsize=10.5, color=INK, pad=4)
 
 

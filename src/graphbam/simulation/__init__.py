@@ -27,10 +27,15 @@ Whatever is registered can be drawn by name, here, in a preset and on the comman
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from graphbam.errors import ConfigError
 from graphbam.graphs.graph import Graph
 from graphbam.simulation.config import PRESETS, UNSEEN, SimulationConfig
 from graphbam.simulation.graphs import GRAPHS, graph_kind
@@ -48,6 +53,7 @@ __all__ = [
     "UNSEEN",
     "WORLDS",
     "Plan",
+    "SimulatedTable",
     "SimulationConfig",
     "Tables",
     "World",
@@ -59,8 +65,23 @@ __all__ = [
     "run_plan",
     "sample_tables",
     "simulate",
+    "simulate_table",
     "world",
 ]
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedTable:
+    """One table, and all that is known of it."""
+
+    graph: Graph
+    """Directed edges among the shown variables; those of the latent projection where others are hidden."""
+    x_md: NDArray[np.float64]
+    """Standardised columns in the order of ``graph.names``; NaN where a cell is missing."""
+    bidirected: tuple[tuple[str, str], ...]
+    """Pairs with a hidden common cause."""
+    set_md: NDArray[np.bool_]
+    """Cells that were set by an intervention."""
 
 
 def simulate(
@@ -71,6 +92,10 @@ def simulate(
     graph: str | None = None,
     degree: float | None = None,
     noise: str | None = None,
+    world: str | None = None,
+    hidden: bool = False,
+    interventions: bool = False,
+    missing: bool = False,
     preset: str = "paper",
     seed: int = 0,
 ) -> tuple[Graph, NDArray[np.float64]]:
@@ -88,6 +113,10 @@ def simulate(
         Expected number of neighbours of a variable.
     noise : str, optional
         Noise family, a key of `NOISES`.
+    world : str, optional
+        A kind of table that people have, a key of `WORLDS`, instead of the four choices above.
+    hidden, interventions, missing : bool
+        Whether the world has more variables than the table shows, cells that were set, cells that are missing.
     preset : str
         ``paper``, ``literal`` or ``broad``, for everything that is not fixed above.
     seed : int
@@ -96,21 +125,71 @@ def simulate(
     Returns
     -------
     dag : Graph
-        The truth; ``dag.adjacency[i, j]`` is 1 for i → j.
+        The truth; ``dag.adjacency[i, j]`` is 1 for i → j. A path through hidden variables counts as an edge.
     x_md : ndarray, shape (n_samples, n_variables)
-        Standardised columns, in the order of ``dag.names``.
+        Standardised columns, in the order of ``dag.names``; NaN where a cell is missing.
+
+    See Also
+    --------
+    simulate_table : The same with hidden common causes and the cells that were set.
 
     Examples
     --------
     >>> dag, x_md = simulate(n_samples=500, n_variables=20, mechanism="sine", degree=3, seed=0)
     >>> dag.adjacency.shape, x_md.shape
     ((20, 20), (500, 20))
+    >>> cells = simulate(n_samples=200, n_variables=5, world="single-cell", missing=True)[1]
+    >>> bool(np.isnan(cells).any())
+    True
     >>> simulate(mechanism="sinus")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     graphbam.errors.ConfigError: mechanism='sinus' is unknown; choose from chebyshev, cosine, cubic, ...
     """
-    config = SimulationConfig.preset(preset).narrow(mechanism=mechanism, graph=graph, degree=degree, noise=noise)
+    choices = {"mechanism": mechanism, "graph": graph, "degree": degree, "noise": noise, "world": world}
+    shares = {"hidden": hidden, "interventions": interventions, "missing": missing}
+    table = simulate_table(
+        n_samples=n_samples, n_variables=n_variables, preset=preset, seed=seed, **choices, **shares
+    )  # fmt: skip
+    return table.graph, table.x_md
+
+
+def simulate_table(
+    *, n_samples: int, n_variables: int, preset: str = "paper", seed: int = 0, **options: Any
+) -> SimulatedTable:
+    """Simulate one table with everything that is known of it; options as in `simulate`.
+
+    Examples
+    --------
+    >>> table = simulate_table(n_samples=100, n_variables=6, hidden=True, interventions=True)
+    >>> len(table.bidirected) > 0, bool(table.set_md.any())
+    (True, True)
+    """
+    config = _config_of(preset, **options)
     rng = torch.Generator().manual_seed(seed)
     tables = sample_tables(rng, config, n_tables=1, n_variables=n_variables, n_samples=n_samples)
     names = tuple(f"X{i}" for i in range(1, n_variables + 1))
-    return Graph(names, tables.dag_bdd[0].numpy()), tables.x_bmd[0].double().numpy()
+    x_md = tables.x_bmd[0].double().numpy()
+    if tables.observed_bmd is not None:
+        x_md = np.where(tables.observed_bmd[0].numpy(), x_md, np.nan)
+    set_md = np.zeros(x_md.shape, bool) if tables.set_bmd is None else tables.set_bmd[0].numpy()
+    pairs = np.argwhere(np.triu(tables.hidden_bdd[0].numpy()))
+    joined = tuple((names[i], names[j]) for i, j in pairs)
+    return SimulatedTable(Graph(names, tables.dag_bdd[0].numpy()), x_md, joined, set_md)
+
+
+def _config_of(
+    preset: str, *, world: str | None = None, hidden: bool = False, interventions: bool = False, missing: bool = False,
+    **choices: Any,
+) -> SimulationConfig:  # fmt: skip
+    """A preset with everything fixed that somebody chose."""
+    config = SimulationConfig.preset(preset).narrow(**choices)
+    asked = {"hidden": hidden, "interventions": interventions, "missing": missing}
+    changes: dict[str, Any] = {name: 1.0 for name, is_asked in asked.items() if is_asked}
+    if world is not None:
+        fixed = [name for name, value in choices.items() if value is not None]
+        if fixed:
+            raise ConfigError(f"world={world!r} has a {fixed[0]} of its own; leave out one of the two")
+        if interventions and world in WORLDS:
+            raise ConfigError(f"world={world!r} has its own interventions or none; leave interventions out")
+        changes |= {"worlds": {world: 1.0}, "robust": True}
+    return dataclasses.replace(config, **changes) if changes else config

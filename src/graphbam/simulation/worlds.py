@@ -176,7 +176,7 @@ def gene_dynamics(rng: torch.Generator, n_tables: int, n_variables: int, n_sampl
     adj_bee = _add_feedback(rng, draw_graphs(rng, n_tables, n_variables, kinds, (1.0, 3.5)), share=2 / 3)
     linear_b11, gain_b11, noise_b11, fuzz_b11 = rand(rng, 4, n_tables, 1, 1)
     is_linear_b11 = linear_b11 < 1 / 3
-    gain_b11 = torch.where(is_linear_b11, 0.4 + 0.5 * gain_b11, 1.0 + 3.0 * gain_b11)
+    gain_b11 = torch.where(is_linear_b11, 0.4 + 0.5 * gain_b11, 0.6 + 1.8 * gain_b11)
     into_bee = (draw_weights(rng, adj_bee) * gain_b11).mT.contiguous()
     basal_bem = (0.3 + 0.7 * noise_b11) * randn(rng, n_tables, n_variables, n_samples)
     basal_bem = basal_bem + randn(rng, n_tables, n_variables, 1)
