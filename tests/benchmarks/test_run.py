@@ -20,8 +20,6 @@ from graphbam.benchmarks.run import OVERHEAD, Fit, Forecast, Timeouts, is_open, 
 from graphbam.benchmarks.store import COLUMNS
 from graphbam.errors import ConfigError
 
-pytestmark = pytest.mark.xdist_group("benchmark runner")  # its long run is done once
-
 TIMES = ["seconds", "peak_mib"]
 QUICK = {"time_limit": 20.0, "memory_limit": 2048.0}
 

@@ -25,10 +25,7 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--window-size=1400,1000",
     "--virtual-time-budget=8000", "--dump-dom",
 )  # fmt: skip
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; on Debian: apt-get install chromium"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; on Debian: apt-get install chromium")
 
 LISTEN = """
 window.troubles = [];

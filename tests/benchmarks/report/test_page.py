@@ -30,8 +30,6 @@ from graphbam.cli._benchmark_report import report
 from graphbam.errors import ConfigError, TableError
 from report_rows import METHODS, make_rows, simulate_results
 
-pytestmark = pytest.mark.xdist_group("benchmark-report")  # one process writes the report that they all read
-
 FEW = {name: METHODS[name] for name in ("graphbam", "pc", "boss", "glasso", "sam")}
 HOSTILE = '</script><script>alert(1)</script>|"quoted" & <b>{{body}} *x* _y_'
 
