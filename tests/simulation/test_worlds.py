@@ -79,6 +79,8 @@ def test_gene_dynamics_have_loops_without_a_cpdag_and_knock_outs():
     has_set_b = tables.set_bmd.flatten(1).any(1)
     assert 0.3 < has_set_b.float().mean() < 0.7
     assert tables.set_bmd.sum(2).max() == 1
+    lag_b = (tables.x_bmd[:, 1:] * tables.x_bmd[:, :-1]).mean((1, 2))
+    assert 0.2 < (lag_b > 0.4).float().mean() < 0.5  # a third are courses in time
     for x_md, set_md in zip(tables.x_bmd[has_set_b], tables.set_bmd[has_set_b], strict=True):
         assert all(len(x_md[set_md[:, j], j].unique()) <= 1 for j in range(12))
 
@@ -152,14 +154,19 @@ def test_the_order_of_r2_does_not_tell_directions_in_linear_worlds(rng):
 
 
 def test_columns_as_found_have_humps_grids_and_skew():
-    x_nm = found_marginal(generator(), 600, 400)
+    x_nm = found_marginal(generator(), torch.rand(600, 1, generator=generator(1)), 400)
     assert (x_nm.mean(1).abs() < 1e-3).all()
     distinct = torch.tensor([len(row.unique()) for row in x_nm])
     assert 0.05 < (distinct < 60).float().mean() < 0.3  # counts
     skewness = (x_nm**3).mean(1)
     assert (skewness > 1).float().mean() > 0.15
     assert (skewness < -1).float().mean() > 0.03
-    looks = torch.tensor([len(row.unique()) for row in found_looks(generator(), torch.randn(600, 400))])
+    looks = torch.tensor(
+        [
+            len(row.unique())
+            for row in found_looks(generator(), torch.rand(600, 1, generator=generator(1)), torch.randn(600, 400))
+        ]
+    )
     assert 0.25 < (looks < 200).float().mean() < 0.55
 
 

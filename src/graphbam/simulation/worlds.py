@@ -50,7 +50,7 @@ Simulate = Callable[[torch.Generator, int, int, int], World]
 WORLDS: dict[str, Simulate] = {}
 """Worlds by name."""
 
-SERIES = {"monitoring"}
+SERIES = {"monitoring", "gene-dynamics"}
 """Worlds whose rows depend on the rows before them."""
 
 
@@ -170,7 +170,7 @@ def gene_dynamics(rng: torch.Generator, n_tables: int, n_variables: int, n_sampl
 
     Production of every gene is a saturating (in a third of tables linear) response to its regulators, and what is made
     decays. Basal rates differ from sample to sample. In half of the tables genes are knocked out, down or up in some
-    samples: these cells are set.
+    samples: these cells are set. In a third, samples are courses in time: conditions last a while, and states follow.
     """
     kinds = {"regulators": 0.5, "scale-free": 0.3, "erdos-renyi": 0.2}
     adj_bee = _add_feedback(rng, draw_graphs(rng, n_tables, n_variables, kinds, (1.0, 3.5)), share=2 / 3)
@@ -181,13 +181,32 @@ def gene_dynamics(rng: torch.Generator, n_tables: int, n_variables: int, n_sampl
     basal_bem = (0.3 + 0.7 * noise_b11) * randn(rng, n_tables, n_variables, n_samples)
     basal_bem = basal_bem + randn(rng, n_tables, n_variables, 1)
     set_bem, value_b11 = _draw_knockouts(rng, n_tables, n_variables, n_samples)
+    lasts_b1 = torch.where(rand(rng, n_tables, 1) < 1 / 3, (5 + 20 * rand(rng, n_tables, 1)).floor(), 1.0)
+    begin_bm = ((torch.arange(n_samples) / lasts_b1).floor() * lasts_b1).long()
+    begin_bem = begin_bm[:, None].expand(-1, n_variables, -1)
+    basal_bem, set_bem = basal_bem.gather(2, begin_bem), set_bem.gather(2, begin_bem)
     x_bem = torch.zeros_like(basal_bem)
     for _ in range(40):  # far enough for a fixed point where there is one; the rest are snapshots of a cycle
         input_bem = torch.baddbmm(basal_bem, into_bee, x_bem)
         new_bem = torch.where(is_linear_b11, input_bem.clamp(-20, 20), 4 * torch.sigmoid(input_bem) - 2)
         x_bem = torch.where(set_bem, value_b11, torch.lerp(x_bem, new_bem, 0.5))
+    slow_b11 = (0.5 + 0.4 * rand(rng, n_tables, 1, 1)) * (lasts_b1[..., None] > 1)
+    x_bem = torch.where(set_bem, x_bem, smooth(x_bem, slow_b11.expand(-1, n_variables, -1)))
     noisy_bem = x_bem + 0.15 * fuzz_b11 * x_bem.std(2, keepdim=True) * randn(rng, *x_bem.shape)
     return World(torch.where(set_bem, x_bem, noisy_bem).mT, adj_bee, set_bem.mT.contiguous())
+
+
+def smooth(x_bem: Tensor, phi_be1: Tensor) -> Tensor:
+    """Follow a series with delay, y_t = φ y_{t−1} + (1 − φ) x_t.
+
+    Examples
+    --------
+    >>> smooth(torch.tensor([[[1.0, 1.0, 0.0, 0.0]]]), torch.tensor([[[0.5]]])).tolist()
+    [[[1.0, 1.0, 0.5, 0.25]]]
+    """
+    gain_be1 = (1 - phi_be1) / (1 - phi_be1.square()).sqrt()
+    start_bem = torch.cat([x_bem[..., :1] / gain_be1, x_bem[..., 1:]], 2)
+    return (autocorrelate(start_bem.flatten(0, 1), phi_be1.flatten()).view_as(x_bem)) * gain_be1
 
 
 def _add_feedback(rng: torch.Generator, adj_bee: Tensor, share: float) -> Tensor:
@@ -256,8 +275,9 @@ def _season(rng: torch.Generator, n_tables: int, length: int) -> Tensor:
 
 
 def _load(rng: torch.Generator, n_tables: int, length: int) -> Tensor:
-    """A slow walk, in half of the tables with a trend."""
+    """A slow walk, in half of the tables with a trend; in a quarter it only switches between two states."""
     walk_bm = autocorrelate(randn(rng, n_tables, length), 0.9 + 0.095 * rand(rng, n_tables))
+    walk_bm = torch.where(rand(rng, n_tables, 1) < 0.25, torch.tanh(8 * walk_bm), walk_bm)
     trend_b1 = 3 * randn(rng, n_tables, 1) * (rand(rng, n_tables, 1) < 0.5)
     return unit(walk_bm + trend_b1 * (torch.arange(length) / length))
 
@@ -331,8 +351,10 @@ def as_found(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: i
     degrees = (0.9, 0.95) if n_variables == 2 else (1.0, 3.5)
     adj_bee = limit_parents(rng, draw_graphs(rng, n_tables, n_variables, kinds, degrees), MOST_PARENTS)
     w_bee = draw_weights(rng, adj_bee)
-    # Roots and noise are drawn as rows: every variable of every table is one.
-    noise_bem = found_marginal(rng, n_tables * n_variables, n_samples).view(n_tables, n_variables, n_samples)
+    alike_b = rand(rng, n_tables) < 0.5  # half of all tables have columns of one kind
+    kind_be = torch.where(alike_b[:, None], rand(rng, n_tables, 1), rand(rng, n_tables, n_variables))
+    looks_be = torch.where(alike_b[:, None], rand(rng, n_tables, 1), rand(rng, n_tables, n_variables))
+    noise_bem = found_marginal(rng, kind_be.view(-1, 1), n_samples).view(n_tables, n_variables, n_samples)
     plain_be1, ratio_be1, bent_be1 = rand(rng, 3, n_tables, n_variables, 1)
     gaussian_bem = randn(rng, n_tables, n_variables, n_samples)
     noise_bem = torch.where((plain_be1 < 0.4) & adj_bee.any(1)[..., None], gaussian_bem, noise_bem)
@@ -342,7 +364,7 @@ def as_found(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: i
     for child, w_be in in_causal_order(w_bee):
         n_slots = int((w_be != 0).sum(1).max())
         if not n_slots:
-            x_bem[:, child] = unit(found_looks(rng, noise_bem[:, child]))
+            x_bem[:, child] = unit(found_looks(rng, looks_be[:, child, None], noise_bem[:, child]))
             continue
         weight_bp, parent_bp = w_be.abs().topk(n_slots, dim=1)
         parents_bpm = x_bem[tables_b1, parent_bp]
@@ -351,19 +373,22 @@ def as_found(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: i
         spread_bm = torch.exp(0.8 * scale_bm.clamp(-3, 3) * (bent_be1[:, child] < 0.5))
         y_bm = signal_bm + ratio_be1[:, child] * spread_bm * noise_bem[:, child]
         y_bm = torch.where(weight_bp.any(1, keepdim=True), unit(y_bm), noise_bem[:, child])
-        x_bem[:, child] = unit(found_looks(rng, y_bm).clamp(-8, 8))
+        x_bem[:, child] = unit(found_looks(rng, looks_be[:, child, None], y_bm).clamp(-8, 8))
     return World(x_bem.mT, adj_bee)
 
 
-def found_marginal(rng: torch.Generator, n_rows: int, n_samples: int) -> Tensor:
+def found_marginal(rng: torch.Generator, kind_n1: Tensor, n_samples: int) -> Tensor:
     """Rows of unit variance: mixtures of up to ten humps, uniform, bounded, skewed, counts, heavy tails.
+
+    Where in [0, 1) a row's `kind` lies decides which.
 
     Examples
     --------
-    >>> found_marginal(torch.Generator().manual_seed(0), 3, 50).shape
+    >>> found_marginal(torch.Generator().manual_seed(0), torch.tensor([[0.1], [0.5], [0.9]]), 50).shape
     torch.Size([3, 50])
     """
-    kind_n1, size_n1, coin_n1 = rand(rng, 3, n_rows, 1)
+    n_rows = len(kind_n1)
+    size_n1, coin_n1 = rand(rng, 2, n_rows, 1)
     e_nm, u_nm = randn(rng, n_rows, n_samples), rand(rng, n_rows, n_samples).clamp(1e-6, 1 - 1e-6)
     n_humps_n1 = (1 + 10 * size_n1.square()).floor()
     place_n10, width_n10, weight_n10 = randn(rng, n_rows, 10), rand(rng, n_rows, 10), rand(rng, n_rows, 10)
@@ -429,9 +454,12 @@ def random_spline(rng: torch.Generator, x_bpm: Tensor, n_knots: int = 6) -> Tens
     return unit(y_bpm)
 
 
-def found_looks(rng: torch.Generator, y_bm: Tensor) -> Tensor:
-    """What befalls any column: growth by factors, rounding to 5 to 200 levels, a ceiling or floor."""
-    kind_b1, size_b1, levels_b1, capped_b1 = rand(rng, 4, len(y_bm), 1)
+def found_looks(rng: torch.Generator, kind_b1: Tensor, y_bm: Tensor) -> Tensor:
+    """What befalls any column: growth by factors, rounding to 5 to 200 levels, a ceiling or floor.
+
+    Where in [0, 1) its `kind` lies decides about the first two.
+    """
+    size_b1, levels_b1, capped_b1 = rand(rng, 3, len(y_bm), 1)
     y_bm = torch.where(kind_b1 < 0.3, unit(torch.exp((0.3 + 0.9 * size_b1) * y_bm.clamp(-4, 4))), y_bm)
     top_b1 = 0.8 + 1.5 * size_b1
     y_bm = torch.where(capped_b1 < 0.06, y_bm.clamp(max=top_b1), y_bm)
