@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types unit clean
+.PHONY: demo test test-all lint types unit clean
 
 demo: .venv/.installed
 	$(BIN)/graphbam infer src/graphbam/tables/data/sachs.csv.gz -o out/demo
@@ -21,6 +21,9 @@ types: .venv/.installed
 
 unit: .venv/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+test-all: lint types
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "long or not long"
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

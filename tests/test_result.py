@@ -6,11 +6,14 @@ import dataclasses
 import itertools
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
+import graphbam as gb
 from graphbam.directions.cpdag import expected_shd
 from graphbam.errors import ConfigError, GraphbamError, GraphError, OrientationMissingError, ResultError
 from graphbam.graphs.cut import Cut
@@ -105,7 +108,7 @@ def directed(request):
     return Result(NAMES, p, colliders=claims)
 
 
-CUTS = [{}, {"fdr": 0.1}, {"fdr": 0.3}, {"threshold": 0.5}, {"threshold": 0.3}]
+CUTS = [{}, {"fdr": 0.1}, {"fdr": 0.3}, {"threshold": 0.3}, {"objective": "shd"}]
 
 
 @pytest.mark.parametrize("ask", [
@@ -124,21 +127,56 @@ def test_whatever_the_networks_say_it_is_a_cpdag(directed, cut):
 
 def test_each_cut_does_what_it_says(directed):
     p = directed.probabilities
-    nearest = directed.cpdag()
-    assert nearest == directed.graph()
-    assert nearest.expected_shd() <= directed.cpdag(0.5).expected_shd() + 1e-9
+    assert directed.cpdag() == directed.cpdag(0.5) == directed.graph()
+    for cut in ({}, {"threshold": 0.3}, {"fdr": 0.2}):
+        assert directed.cpdag(**cut).skeleton() == directed.graph(**cut).skeleton() == directed.skeleton(**cut)
+        assert directed.cpdag(**cut).notes == ()
+    assert directed.cpdag(Cut(fdr=0.1)) == directed.cpdag(fdr=0.1)
+    nearest = directed.cpdag(objective="shd")
+    assert nearest == directed.graph(Cut(objective="shd"))
+    assert nearest.expected_shd() <= np.triu(p[..., 1], 1).sum() + 1e-9  # that of the empty graph
     assert nearest.expected_shd() == pytest.approx(
         expected_shd(nearest.adjacency, p[..., 1], directed.arrow_probabilities), abs=1e-9
     )
-    assert directed.cpdag(0.5).skeleton() == directed.skeleton() == directed.skeleton(0.5)
-    assert directed.cpdag(threshold=0.3).skeleton() == directed.graph(0.3).skeleton() == directed.skeleton(0.3)
-    assert directed.cpdag(Cut(fdr=0.1)) == directed.cpdag(fdr=0.1)
+
+
+def test_decisions_are_made_once(directed, monkeypatch):
+    first = [directed.cpdag(**cut) for cut in CUTS]
+    monkeypatch.setattr("graphbam.result.nearest_cpdag", None)
+    monkeypatch.setattr("graphbam.result.arrow_probabilities", None)
+    monkeypatch.setattr("graphbam.result.Beliefs", None)
+    assert all(directed.cpdag(**cut) is graph for cut, graph in zip(CUTS, first, strict=True))
+    assert directed.cpdag(0.5) is first[0]
+
+
+def test_links_that_differ_from_the_cut_are_named():
+    p = np.tile([1.0, 0.0, 0.0], (4, 4, 1))
+    for (i, j), q in {(0, 1): 0.9, (1, 2): 0.8, (0, 2): 0.7, (2, 3): 0.6}.items():
+        p[i, j] = p[j, i] = [1 - q, q, 0]
+    around = Knowledge(required=["a -> b"], forbidden=["c -> b", "a -> c"])  # a → b → c, and c → a would close a cycle
+    graph = Result(tuple("abcd"), p, colliders=[], knowledge=around).cpdag()
+    assert graph.notes == (
+        "1 link left out, since prior knowledge leaves them no direction that closes no cycle: a — c (0.70)",
+    )
+    assert graph.skeleton().undirected_edges() == [("a", "b"), ("b", "c"), ("c", "d")]
+    square = np.tile([1.0, 0.0, 0.0], (4, 4, 1))  # needs a collider where none is likely
+    for (i, j), q in {(0, 1): 0.55, (1, 2): 0.9, (2, 3): 0.9, (0, 3): 0.9}.items():
+        square[i, j] = square[j, i] = [1 - q, q, 0]
+    none = [(0, 1, 2, 0.01), (1, 2, 3, 0.01), (0, 3, 2, 0.01), (1, 0, 3, 0.01)]
+    result = Result(tuple("abcd"), square, colliders=none)
+    (note,) = result.cpdag(objective="shd").notes
+    assert note == "1 link left out, since the graph is expected to be nearer to the truth without them: a — b (0.55)"
+    assert result.cpdag().notes == ()
+    assert note in result.summary(Cut(objective="shd"))
+    assert "left out" not in result.summary()
 
 
 @pytest.mark.parametrize(("cut", "says"), [
     ({"fdr": 0.1, "threshold": 0.5}, "both given"),
     ({"threshold": 1.5}, "threshold=1.5"),
     ({"fdr": 0.0}, "fdr=0.0"),
+    ({"objective": "best"}, "objective='best' is unknown"),
+    ({"objective": "shd", "fdr": 0.1}, "objective='shd' chooses the links itself and does not take fdr"),
 ])  # fmt: skip
 def test_cuts_that_make_no_sense_are_refused(directed, cut, says):
     with pytest.raises(ConfigError, match=says):
@@ -238,7 +276,8 @@ def test_oriented_graphs_go_to_networkx_with_probabilities(directed):
     }
     for a, b, data in theirs.edges(data=True):
         i, j = NAMES.index(a), NAMES.index(b)
-        assert data == {"skeleton": directed.probabilities[i, j, 1], "arrow": graph.arrow_probability_dd[i, j]}
+        arrow = graph.arrow_probability_dd[i, j]
+        assert data == {"skeleton": directed.probabilities[i, j, 1], "arrow": arrow, "forced": graph.forced[i, j]}
 
 
 def test_the_summary_points_the_right_way():
@@ -246,7 +285,7 @@ def test_the_summary_points_the_right_way():
     for i, j in [(0, 3), (1, 3)]:
         p[i, j] = p[j, i] = [0.05, 0.95, 0.0]
     text = Result(tuple("abcd"), p, colliders=[(0, 3, 1, 0.8)]).summary()
-    assert "2 direct links with the fewest errors to be expected, 2 with a direction\n" in text
+    assert "2 direct links at p ≥ 0.5, 2 with a direction\n" in text
     assert "0.95  a → d  (this way 0.80)" in text
 
 
@@ -355,3 +394,71 @@ def test_improper_probabilities_are_refused(p):
 
 def test_a_failure_is_falsy():
     assert not Failure("t.csv", GraphbamError("is empty"))
+
+
+# ── real tables ───────────────────────────────────────────────────────────────────────────────────────────
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+NAMES_OF_TABLES = sorted(path.parent.name for path in DATA.glob("*/data.csv.gz"))
+QUICK = ("river_ribble", "auto_mpg", "gcastle_lin6", "lingam_6vars", "netsim_15", "csuite_lin_gauss", "discrete_asia")
+
+
+def check_decisions(result):
+    """What a user may rely on, whatever the table."""
+    p, arrow_dd = result.probabilities, result.arrow_probabilities
+    targets = [result.cpdag(fdr=fdr) for fdr in (0.01, 0.05, 0.1, 0.2)]
+    for strict, loose in itertools.pairwise(targets):
+        assert (strict.skeleton().adjacency <= loose.skeleton().adjacency).all()
+    for graph, cut in [*zip(targets, ({"fdr": f} for f in (0.01, 0.05, 0.1, 0.2)), strict=True), (result.cpdag(), {})]:
+        assert graph.skeleton() == result.skeleton(**cut)
+        likeliest = np.maximum(arrow_dd.T, 1 - arrow_dd - arrow_dd.T) <= arrow_dd + 1e-8
+        arrows = (graph.adjacency > graph.adjacency.T) & ~graph.forced
+        assert likeliest[arrows].all()
+        assert is_cpdag(graph.adjacency)
+    married = result.moral_pairs().adjacency > 0
+    assert (p[married][:, 2] >= 0.5).all()
+    assert (p[married].argmax(axis=-1) == 2).all()
+
+
+@pytest.fixture(scope="module")
+def proteins():
+    return gb.infer(gb.example_path("sachs"))
+
+
+def test_a_looser_target_never_has_fewer_links(proteins):
+    check_decisions(proteins)
+    counts = [len(proteins.cpdag(fdr=fdr).skeleton().undirected_edges()) for fdr in (0.01, 0.05, 0.1, 0.2)]
+    assert counts == [len(proteins.skeleton(fdr=fdr).undirected_edges()) for fdr in (0.01, 0.05, 0.1, 0.2)]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[-1]
+
+
+def test_arrows_less_likely_than_their_reverse_are_forced_and_defaults_agree():
+    table = pytest.importorskip("sklearn.datasets").load_diabetes(as_frame=True).data
+    result = gb.infer(table)
+    check_decisions(result)
+    graph = result.cpdag()
+    assert graph.skeleton() == result.skeleton()
+    against = graph.arrow_probability_dd < graph.arrow_probability_dd.T
+    assert graph.forced[(graph.adjacency > graph.adjacency.T) & against].all()
+    assert set(graph.table().query("forced")["edge"]) <= {"->"}
+
+
+def test_noise_has_no_pairs_with_a_common_child():
+    result = gb.infer(np.random.default_rng(0).normal(size=(500, 50)))
+    assert result.moral_pairs().undirected_edges() == []
+    assert "common child" not in result.summary()
+
+
+@pytest.mark.skipif(not NAMES_OF_TABLES, reason=f"third-party tables are not at {DATA}")
+@pytest.mark.parametrize("name", QUICK)
+def test_decisions_on_third_party_tables(name):
+    check_decisions(gb.infer(pd.read_csv(DATA / name / "data.csv.gz").iloc[:150]))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not NAMES_OF_TABLES, reason=f"third-party tables are not at {DATA}")
+@pytest.mark.parametrize("name", NAMES_OF_TABLES)
+def test_decisions_on_every_third_party_table(name):
+    table = pd.read_csv(DATA / name / "data.csv.gz").iloc[:150, :60]
+    check_decisions(gb.infer(table))

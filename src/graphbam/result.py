@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from graphbam.directions.arrows import arrow_probabilities
-from graphbam.directions.cpdag import decide, expected_shd
+from graphbam.directions.cpdag import expected_shd, forced_arrows, nearest_cpdag
 from graphbam.directions.immoralities import Beliefs, read_immoralities
 from graphbam.errors import GraphbamError, OrientationMissingError, ResultError
-from graphbam.graphs.cut import EVEN, Cut, tidy_probabilities
+from graphbam.graphs.cut import EVEN, Cut, Objective, tidy_probabilities
 from graphbam.graphs.equivalence import sample_dags
-from graphbam.graphs.graph import MORAL, SKELETON, Adjacency, Graph, Matrix, directed_part, undirected_part
+from graphbam.graphs.graph import MORAL, SKELETON, Adjacency, Graph, Matrix, directed_part, skeleton, undirected_part
 from graphbam.graphs.knowledge import Knowledge
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ SUSPECT_FROM = 0.1
 CHILD_FROM = 0.05
 """… if both its links exist with at least this probability."""
 
+MOST_NAMED = 6
+"""Number of links that a note names."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OrientedGraph(Graph):
@@ -55,29 +58,41 @@ class OrientedGraph(Graph):
     >>> graph = OrientedGraph(["a", "b"], [[0, 1], [0, 0]], [[0, 0.9], [0.9, 0]], [[0, 0.75], [0.25, 0]])
     >>> graph
     Graph(2 variables: a → b)
-    >>> graph.table().to_dict("records")
-    [{'a': 'a', 'edge': '->', 'b': 'b', 'probability': 0.675, 'skeleton': 0.9, 'forward': 0.75, 'backward': 0.25}]
+    >>> graph.table()[["a", "edge", "b", "probability", "forward", "backward", "forced"]].values.tolist()
+    [['a', '->', 'b', 0.675, 0.75, 0.25, False]]
     """
 
     edge_probability_dd: Matrix
     """Shape (D, D): probability that i and j are adjacent."""
     arrow_probability_dd: Matrix
     """Shape (D, D): probability of i → j given that i and j are adjacent."""
+    notes: tuple[str, ...] = ()
+    """Which links differ from those of `Result.skeleton` at the same cut, and why; one sentence each."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "notes", tuple(self.notes))
         for name in ("edge_probability_dd", "arrow_probability_dd"):
             object.__setattr__(self, name, _frozen(np.array(getattr(self, name), dtype=np.float64)))
 
+    @functools.cached_property
+    def forced(self) -> npt.NDArray[np.bool_]:
+        """Shape (D, D): arrows that are drawn although their reverse, or no direction, is likelier.
+
+        They follow from the other arrows, or keep cycles away: no graph with these links was found that does without
+        them and is expected to be nearer to the truth. The data by themselves do not speak for them.
+        """
+        return _frozen(forced_arrows(self.adjacency, self.arrow_probability_dd))
+
     def table(self) -> pd.DataFrame:
-        """One row an edge: arrows first, then undirected edges, the likeliest of each first.
+        """One row per edge: arrows first, then undirected edges, the likeliest of each first.
 
         Returns
         -------
         DataFrame
             Columns a, edge (``->`` or ``--``), b; `probability` that the edge is exactly so; `skeleton`, that the two
             are adjacent; and given that they are, `forward` for a → b and `backward` for b → a. What these two lack to
-            one is the probability that the direction stays open.
+            one is the probability that the direction stays open. `forced` marks arrows of `forced`.
         """
         import pandas as pd
 
@@ -90,8 +105,9 @@ class OrientedGraph(Graph):
         names = np.array(self.names, dtype=object)
         columns = {"a": names[i], "edge": np.where(is_arrow, "->", "--").astype(object), "b": names[j]}
         numbers = {"probability": right, "skeleton": p, "forward": forward, "backward": backward}
+        columns |= numbers | {"forced": self.forced[i, j]}
         ranked = np.lexsort((-np.where(is_arrow, right, p), ~is_arrow))  # stable: ties stay in the order of the names
-        table: pd.DataFrame = pd.DataFrame(columns | numbers).iloc[ranked].reset_index(drop=True)
+        table: pd.DataFrame = pd.DataFrame(columns).iloc[ranked].reset_index(drop=True)
         return table
 
     def expected_shd(self) -> float:
@@ -103,16 +119,18 @@ class OrientedGraph(Graph):
         return [Graph(self.names, dag) for dag in sample_dags(self.adjacency, n, np.random.default_rng(seed))]
 
     def to_networkx(self) -> Any:
-        """As `Graph.to_networkx`; edges carry `skeleton`, and those of a ``DiGraph`` `arrow`, their own direction's."""
+        """As `Graph.to_networkx`; edges carry `skeleton`; in a ``DiGraph`` also `arrow` and `forced`."""
         result, place = super().to_networkx(), {name: k for k, name in enumerate(self.names)}
         for a, b, data in result.edges(data=True):
             data["skeleton"] = float(self.edge_probability_dd[place[a], place[b]])
             if result.is_directed():
                 data["arrow"] = float(self.arrow_probability_dd[place[a], place[b]])
+                data["forced"] = bool(self.forced[place[a], place[b]])
         return result
 
     def __reduce__(self) -> Any:
-        return OrientedGraph, (self.names, self.adjacency, self.edge_probability_dd, self.arrow_probability_dd)
+        parts = (self.names, self.adjacency, self.edge_probability_dd, self.arrow_probability_dd, self.notes)
+        return OrientedGraph, parts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,7 +173,7 @@ class Result:
     """Up to 1,000 rows of the table as the network saw it, shape (rows, D), for pictures; not part of `to_dict`."""
     colliders: npt.NDArray[np.void] | None = None
     """What the second network said: rows (a, c, b, probability) for a → c ← b, by place in `names`; None: not asked."""
-    _decided: dict[Cut, Adjacency] = field(default_factory=dict, init=False)
+    _decided: dict[Cut, OrientedGraph] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is remembered: the graphbam that opens a pickle decides anew."""
@@ -227,26 +245,32 @@ class Result:
     # ── directions ────────────────────────────────────────────────────────────────────────────────────────
 
     def cpdag(
-        self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
+        self,
+        cut: Cut | float | None = None,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
+        objective: Objective = "links",
     ) -> OrientedGraph:
-        """Direct the links as far as the data and prior knowledge decide.
+        """The links of `skeleton`, directed as far as the data and prior knowledge decide.
 
-        Without a cut, the graph with the smallest expected structural Hamming distance to the true CPDAG; see
-        `graphbam.directions.cpdag.decide`.
+        Of the CPDAGs with these links, the one expected to be nearest to the truth; see
+        `graphbam.directions.cpdag.nearest_cpdag`.
 
         Parameters
         ----------
-        cut : Cut or float, optional
-            What decides; a plain number is a threshold.
-        threshold : float, optional
-            All edges and colliders above a threshold instead.
-        fdr : float, optional
-            The most edges that keep a false-discovery target instead, among edges and among arrows.
+        cut, threshold, fdr
+            Choose the links, as in `skeleton`.
+        objective : {"links", "shd"}
+            With ``"shd"``, and without a cut, links are left out as well where that makes the expected structural
+            Hamming distance smaller: mostly likely ones whose direction is in doubt. `OrientedGraph.notes` names them.
 
         Returns
         -------
         OrientedGraph
-            A CPDAG, whatever the networks say. Known directions hold in it, and all that follows from them.
+            A CPDAG, whatever the networks say. Known directions hold in it, and all that follows from them; a link
+            whose known direction would close a cycle is left out, and `OrientedGraph.notes` says so. Arrows that are
+            drawn although others are likelier are in `OrientedGraph.forced`.
 
         Raises
         ------
@@ -260,14 +284,18 @@ class Result:
         >>> Result(("rain", "sprinkler", "wet"), p, colliders=[(0, 2, 1, 0.8)]).cpdag()
         Graph(3 variables: rain → wet, sprinkler → wet)
         """
-        adjacency = self._decide(Cut.read(cut, threshold=threshold, fdr=fdr))
-        return OrientedGraph(self.names, adjacency, self.probabilities[..., SKELETON], self.arrow_probabilities)
+        return self._decide(Cut.read(cut, threshold=threshold, fdr=fdr, objective=objective))
 
     def arrows(
-        self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
+        self,
+        cut: Cut | float | None = None,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
+        objective: Objective = "links",
     ) -> pd.DataFrame:
         """Edges of `cpdag` with their probabilities, as `OrientedGraph.table` lists them; parameters as there."""
-        return self.cpdag(cut, threshold=threshold, fdr=fdr).table()
+        return self.cpdag(cut, threshold=threshold, fdr=fdr, objective=objective).table()
 
     @functools.cached_property
     def arrow_probabilities(self) -> Matrix:
@@ -282,10 +310,13 @@ class Result:
         """Draw DAGs from the class of `cpdag`, with replacement, as `OrientedGraph.sample_dags` does."""
         return self.cpdag().sample_dags(n, seed)
 
-    def _decide(self, cut: Cut) -> Adjacency:
-        """Choose edges and arrows; remembered, since files, picture and report ask for the same again."""
+    def _decide(self, cut: Cut) -> OrientedGraph:
+        """Choose links and arrows; remembered, since files, picture and report ask for the same again."""
         if cut not in self._decided:
-            self._decided[cut] = decide(self._beliefs, self.arrow_probabilities, cut)
+            adjacency = nearest_cpdag(self._beliefs, self.arrow_probabilities, cut)
+            p_dd = self.probabilities[..., SKELETON]
+            notes = _compare_links(self.names, p_dd, cut, adjacency)
+            self._decided[cut] = OrientedGraph(self.names, adjacency, p_dd, self.arrow_probabilities, notes)
         return self._decided[cut]
 
     @functools.cached_property
@@ -355,7 +386,8 @@ class Result:
         rows = self.spell_rows()
         lines = [f"{self.source or 'table'}: {self.n_variables} variables" + (f", {rows}" if rows else "")]
         lines += self._say_links(Cut.read(cut, threshold=threshold, fdr=fdr), n_edges)
-        for title, sentences in (("Done to the data", self.changes), ("Keep in mind", self.warnings)):
+        mind = (*self.warnings, *getattr(self.graph(cut, threshold=threshold, fdr=fdr), "notes", ()))
+        for title, sentences in (("Done to the data", self.changes), ("Keep in mind", mind)):
             lines += [f"{title}:", *(f"  • {sentence}" for sentence in sentences)] if sentences else []
         return "\n".join(lines)
 
@@ -368,19 +400,11 @@ class Result:
         n_arrows = sum(link.is_directed for link in links)
         directed = f", {n_arrows} with a direction" if self.colliders is not None else ""
         married = f"; {_count(len(moral), 'pair')} linked through a common child only" if len(moral) else ""
-        lines = [f"{_count(len(links), 'direct link')} {self.spell_cut(cut)}{directed}{married}"]
+        lines = [f"{_count(len(links), 'direct link')} {cut}{directed}{married}"]
         lines += [_link_line(link) for link in links[:n_edges]]
         if len(links) > n_edges:
             lines.append(f"  … and {len(links) - n_edges} more")
         return lines + [_moral_line(row) for row in moral.head(n_edges).to_dict("records")]
-
-    def spell_cut(self, cut: Cut) -> str:
-        """Say how `graph` decides: ``"at p ≥ 0.5"``, ``"with at most 10 % expected false"`` …"""
-        if cut.fdr is not None:
-            return f"with at most {100 * cut.fdr:g} % expected false"
-        if cut.threshold is None and self.colliders is not None:
-            return "with the fewest errors to be expected"
-        return f"at p ≥ {EVEN if cut.threshold is None else cut.threshold:g}"
 
     def spell_rows(self) -> str:
         """Say how many rows were used: ``"200 rows"``, ``"5000 of 80000 rows"``, or nothing if that is not known."""
@@ -542,13 +566,29 @@ def suspect_children(p_dd3: Matrix) -> npt.NDArray[np.int64]:
     return children
 
 
+def _compare_links(names: Sequence[str], p_dd: Matrix, cut: Cut, adjacency: Adjacency) -> tuple[str, ...]:
+    """Say which links of a graph differ from those of its cut, and why."""
+    wanted, there = cut.links(p_dd), skeleton(adjacency) > 0
+    reason = "since prior knowledge leaves them no direction that closes no cycle"
+    if cut.objective == "shd":
+        reason = "since the graph is expected to be nearer to the truth without them"
+    notes = []
+    for pairs, said in ((wanted & ~there, f"left out, {reason}"), (there & ~wanted, "drawn, for the sake of others")):
+        i, j = np.nonzero(np.triu(pairs))
+        order = np.argsort(-p_dd[i, j], kind="stable")
+        shown = [f"{names[i[k]]} — {names[j[k]]} ({p_dd[i[k], j[k]]:.2f})" for k in order[:MOST_NAMED]]
+        more = f" and {len(order) - MOST_NAMED} more" if len(order) > MOST_NAMED else ""
+        notes += [f"{_count(len(order), 'link')} {said}: {', '.join(shown)}{more}"] if shown else []
+    return tuple(notes)
+
+
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The same array, read-only from now on."""
     array.setflags(write=False)
     return array
 
 
-_ABOUT_RESULTS = {"format", "version", "classes", "cut", "edges"}
+_ABOUT_RESULTS = {"format", "version", "classes", "cut", "edges", "notes"}
 """What a stored result holds beside its fields."""
 
 

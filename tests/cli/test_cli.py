@@ -14,6 +14,7 @@ import pytest
 import graphbam as gb
 from graphbam import cli
 from graphbam.cli import _simulate
+from graphbam.graphs.cut import Cut
 from graphbam.output import figures
 from graphbam.result import Result
 from graphbam.simulation import GRAPHS, MECHANISMS, NOISES, WORLDS, simulate_table
@@ -229,7 +230,10 @@ def test_without_matplotlib_the_picture_is_missed_aloud(infer, table, monkeypatc
         (["--threshold", "2"], "error: --threshold 2.0 is not a probability"),
         (["--fdr", "0"], "error: --fdr 0.0 is not a share"),
         (["--objective", "best"], "error: --objective best is unknown"),
-        (["--objective", "shd", "--fdr", "0.1"], "error: --objective shd does not take --fdr"),
+        (
+            ["--objective", "shd", "--fdr", "0.1"],
+            "error: --objective shd chooses the links itself",
+        ),
         (["--threshold", "0.5", "--fdr", "0.1"], "error: --threshold and --fdr were both given"),
         (["--cpdag", "--colliders", "nope"], "error: no weights named 'nope'"),
         (["--cpdag", "--colliders", str(TINY)], f"error: {TINY} holds weights of kind 'edges'"),
@@ -318,7 +322,7 @@ def test_an_example_is_found_by_name_unless_a_file_has_it(infer, table, tmp_path
     assert json.loads(infer("sachs", "--json")[1])["n_variables"] == 4
 
 
-@pytest.mark.parametrize("cut", [[], ["--fdr", 0.2], ["--threshold", 0.2], ["--objective", "fdr"]])
+@pytest.mark.parametrize("cut", [[], ["--fdr", 0.2], ["--threshold", 0.2], ["--objective", "shd"]])
 def test_directions_are_written_and_told(infer, table, toy_colliders, cut):
     known = ("--require", "a -> c", "--require", "d -> c")  # toy weights find little by themselves
     code, text, error, out = infer(table, *known, *cut, directions=("--colliders", toy_colliders))
@@ -326,9 +330,7 @@ def test_directions_are_written_and_told(infer, table, toy_colliders, cut):
     assert {path.name for path in out.iterdir()} == FILES | {"arrows.csv"}
     stored = Result.from_dict(json.loads((out / "graph.json").read_text(encoding="utf-8")))
     words = dict(zip(cut[::2], cut[1::2], strict=True))
-    graph = stored.cpdag(
-        threshold=words.get("--threshold"), fdr=words.get("--fdr", 0.1 if "--objective" in words else None)
-    )
+    graph = stored.cpdag(Cut(words.get("--threshold"), words.get("--fdr"), words.get("--objective", "links")))
     rows = pd.read_csv(out / "arrows.csv")
     assert {(r.a, r.b) for r in rows[rows["edge"] == "->"].itertuples()} == set(graph.directed_edges())
     assert {("a", "c"), ("d", "c")} <= set(graph.directed_edges())

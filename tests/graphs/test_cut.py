@@ -37,6 +37,16 @@ def test_a_looser_cut_keeps_what_a_stricter_one_chose(seed):
         assert (chosen[:-1] <= chosen[1:]).all()
 
 
+def test_nothing_given_is_one_half_and_cuts_say_what_they_are():
+    assert Cut() == Cut.read() == Cut(threshold=0.5)
+    assert Cut(objective="shd").choose(np.array([0.5, 0.4])).tolist() == [True, False]
+    cuts = [Cut(), Cut(threshold=0.25), Cut(fdr=0.05), Cut(objective="shd")]
+    assert [str(cut) for cut in cuts] == [
+        "at p ≥ 0.5", "at p ≥ 0.25", "with at most 5 % expected false", "with the fewest errors to be expected",
+    ]  # fmt: skip
+    assert [Cut(**cut.to_dict()) for cut in cuts] == cuts
+
+
 def test_links_are_a_symmetric_choice_among_pairs():
     p = np.array([[1, 0.9, 0.2], [0.9, 1, 0.5], [0.2, 0.5, 1]])
     assert Cut().links(p).tolist() == [[False, True, False], [True, False, True], [False, True, False]]
@@ -63,6 +73,11 @@ def test_a_plain_number_is_a_threshold(given, meant):
         (lambda: Cut(threshold=1.1), "threshold=1.1"),
         (lambda: Cut(fdr=0.0), "fdr=0.0 is not a share"),
         (lambda: Cut(fdr=1.0), "fdr=1.0"),
+        (lambda: Cut(objective="best"), "objective='best' is unknown; choose from 'links', 'shd'"),
+        (
+            lambda: Cut(threshold=0.5, objective="shd"),
+            "objective='shd' chooses the links itself",
+        ),
     ],
 )
 def test_cuts_that_make_no_sense_are_refused(call, says):

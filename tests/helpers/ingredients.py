@@ -18,7 +18,7 @@ from graphbam.graphs.graph import skeleton
 law = settings(max_examples=300, deadline=None, database=None)
 few = settings(max_examples=60, deadline=None, database=None)
 
-CUTS = (Cut(), Cut(fdr=0.1), Cut(threshold=0.5))
+CUTS = (Cut(), Cut(fdr=0.1), Cut(threshold=0.8), Cut(objective="shd"))
 CHAIN = skeleton([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
 SQUARE = skeleton([[0, 1, 0, 1], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
 
@@ -82,7 +82,7 @@ def decide(p_dd3, rows=(), cut=CUTS[0], forbidden=None):
     """The graph that is chosen by probabilities and immoralities."""
     beliefs = Beliefs(p_dd3, rows, forbidden)
     arrow_dd = arrow_probabilities(beliefs)
-    return Directed(cpdag.decide(beliefs, arrow_dd, cut), arrow_dd)
+    return Directed(cpdag.nearest_cpdag(beliefs, arrow_dd, cut), arrow_dd)
 
 
 class Numbers:

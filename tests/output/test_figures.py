@@ -193,7 +193,7 @@ def test_forced_arrows_have_hollow_heads_and_a_legend():
 def test_a_cpdag_without_arrows_says_so():
     p = np.tile([0.0, 1.0, 0.0], (2, 2, 1))
     texts = {text.get_text() for text in gb.plot(Result(("a", "b"), p, colliders=[])).texts}
-    assert "2 variables · 1 link, none directed · with the fewest errors to be expected" in texts
+    assert "2 variables · 1 link, none directed · at p ≥ 0.5" in texts
     assert any("no head: direction left open" in text for text in texts)
 
 

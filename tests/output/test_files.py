@@ -64,6 +64,16 @@ UNSURE = OrientedGraph(
 """a → b at 0.30, where b → a and an open link have 0.35 each; a → c at 0.40, where they have 0.20 and 0.40."""
 
 
+def test_forced_arrows_are_marked_in_every_format(tmp_path):
+    assert UNSURE.table()["forced"].tolist() == [False, True]
+    assert {edge["b"]: edge["forced"] for edge in json.loads(to_json(UNSURE))["edges"]} == {"b": True, "c": False}
+    graphml = nx.read_graphml(gb.export(UNSURE, tmp_path / "g.graphml"))
+    assert {b: data["forced"] for _, b, data in graphml.edges(data=True)} == {"b": True, "c": False}
+    assert {b: data["forced"] for _, b, data in UNSURE.to_networkx().edges(data=True)} == {"b": True, "c": False}
+    assert [line.count("arrowhead=onormal") for line in to_dot(UNSURE).splitlines() if "->" in line] == [1, 0]
+    assert "a,edge,b,probability,skeleton,forward,backward,forced" in to_csv(UNSURE)
+
+
 def test_an_arrow_less_likely_than_another_direction_is_forced():
     assert {link.b: link.is_forced for link in list_links(UNSURE)} == {"b": True, "c": False}
     assert not any(link.is_forced for link in list_links(Graph(UNSURE.names, UNSURE.adjacency)))
@@ -160,7 +170,7 @@ def test_arrows_survive_as_csv_and_json(directed, tmp_path):
         assert numbers_of(read).keys() == expected.keys()
         for key, numbers in numbers_of(read).items():
             assert numbers == pytest.approx(expected[key], rel=1e-4, abs=1e-6)
-    assert values[1]["cut"] == {"objective": "shd"}
+    assert values[1]["cut"] == {"threshold": 0.5}
     assert json.loads(to_json(directed, Cut(fdr=0.2)))["cut"] == {"fdr": 0.2}
     again = Result.from_dict(values[1])
     assert again.cpdag() == graph
@@ -185,7 +195,7 @@ def test_arrows_survive_as_graphml_and_dot(directed, tmp_path, threshold):
     names, edges = read_dot(to_dot(directed, Cut(threshold)))
     assert list(names.values()) == ODD
     assert unordered(edges) == unordered(edges_of(graph))
-    labels = [float(label) for label in re.findall(r'-> n\d+ \[.*label="([.\d]+)"\]', to_dot(graph))]
+    labels = [float(label) for label in re.findall(r'-> n\d+ \[.*label="([.\d]+)"', to_dot(graph))]
     arrows = directed.arrows(threshold=threshold).query("edge == '->'")["forward"]
     assert sorted(labels) == pytest.approx(sorted(arrows), abs=0.005)
 

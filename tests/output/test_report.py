@@ -61,11 +61,13 @@ def test_the_model_holds_the_graphs_with_directions(cut):
     result = make_result(7, colliders=Contrast())
     model = read_model(render(result, Cut(**cut)))
     pairs, graphs = model["pairs"], model["graphs"]
-    expected = [cut, {}, *({"fdr": level} for level in FDR_LEVELS)]
+    expected = [cut or {"threshold": 0.5}, {"threshold": 0.5}, *({"fdr": level} for level in FDR_LEVELS)]
     expected = [one for k, one in enumerate(expected) if one not in expected[:k]]
     assert [{key: graph[key] for key in ("threshold", "fdr") if graph[key] is not None} for graph in graphs] == expected
     for graph, one in zip(graphs, expected, strict=True):
         cpdag = result.cpdag(**one)
+        forced = {frozenset((pairs["i"][k], pairs["j"][k])) for k in graph["forced"]}
+        assert forced == {frozenset(pair) for pair in np.argwhere(cpdag.forced).tolist()}
         adjacency = np.zeros((7, 7), dtype=int)
         for k, mark in zip(graph["pairs"], graph["marks"], strict=True):
             i, j = pairs["i"][k], pairs["j"][k]

@@ -259,7 +259,7 @@ def test_directions_are_shown_beside_the_links(tmp_path, n_variables):
     assert "NaN" not in told["paths"]
     assert told["moral"] == int(told["moralSaid"]) == len(result.moral_pairs().undirected_edges()) > 0
     assert told["hollow"] == sum(link.is_forced for link in list_links(result))
-    assert told["first"]["how"].startswith("The graph with the fewest wrong edges")
+    assert told["first"]["how"].startswith("All links with probability 0.5 or more.")
     assert told["last"]["how"].startswith("The most links of which at most 20 %")
     for look, graph in zip(("first", "last"), graphs, strict=True):
         seen, n_links = told[look], len(graph.table())
@@ -309,7 +309,7 @@ def test_an_arrow_against_the_odds_is_hollow(tmp_path):
     result = Result(("a", "b", "c"), p, colliders=[(0, 2, 1, 0.9)])
     sure = browse(tmp_path, render(result), "told.heads = all('.head').length; told.hollow = all('.hollow').length;")
     assert (sure["troubles"], sure["heads"], sure["hollow"]) == ([], 2, 0)
-    page = render(result).replace('"forward":', '"was":').replace('"was":[', '"forward":[0.31,0.31,0.31],"was":[')
+    page = render(result).replace('"forced":[]', '"forced":[0,1]')
     unsure = browse(tmp_path, page, "told.heads = all('.head').length; told.hollow = all('.hollow').length;")
     assert (unsure["troubles"], unsure["heads"], unsure["hollow"]) == ([], 2, 2)
 

@@ -54,10 +54,11 @@ def infer(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the results.")],
     cpdag: Annotated[bool, typer.Option("--cpdag/--no-cpdag", help="Directions, or links only.")] = True,
     objective: Annotated[
-        str | None, typer.Option(help="How the graph is chosen: shd (nearest to the truth), fdr or threshold.")
-    ] = None,
+        str,
+        typer.Option(help="links: all links of the cut, directed. shd: without those of doubtful direction."),
+    ] = "links",
     threshold: Annotated[float | None, typer.Option(help="Smallest probability of a link in the graph.")] = None,
-    fdr: Annotated[float | None, typer.Option(help="False-discovery target instead, for links and arrows.")] = None,
+    fdr: Annotated[float | None, typer.Option(help="False-discovery target for links instead.")] = None,
     knowledge: Annotated[Path | None, typer.Option(metavar="JSON", help="Prior knowledge in a file.")] = None,
     forbid: Annotated[list[str] | None, typer.Option(metavar="'A -- B'", help="No such link; repeatable.")] = None,
     require: Annotated[list[str] | None, typer.Option(metavar="'A -> B'", help="A certain link; repeatable.")] = None,
@@ -99,20 +100,11 @@ def _check_out(out: Path) -> None:
         raise ConfigError(f"{out} is a file; the outputs need a folder. Choose another name with -o.")
 
 
-def _read_cut(objective: str | None, threshold: float | None, fdr: float | None) -> Cut:
+def _read_cut(objective: Any, threshold: float | None, fdr: float | None) -> Cut:
     """What decides which links there are; refuses the impossible before the work, not after it."""
     from graphbam.graphs.cut import Cut
 
-    given = {"threshold": threshold, "fdr": fdr}
-    if objective not in (None, "shd", *given):
-        raise ConfigError(Setting("objective", objective), " is unknown; choose from shd, fdr, threshold.")
-    for name, number in given.items():
-        if number is not None and objective not in (None, name):
-            way_out = " does not take ", Setting(name), "; leave it out, or choose ", Setting("objective", name), "."
-            raise ConfigError(Setting("objective", objective), *way_out)
-    if objective in given and given[objective] is None:
-        given[objective] = 0.5 if objective == "threshold" else 0.1
-    return Cut(**given)
+    return Cut(threshold, fdr, objective)
 
 
 def _find_source(table: str) -> Path:

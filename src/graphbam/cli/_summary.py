@@ -41,13 +41,13 @@ def to_dict(report: dict[str, Any], cut: Cut) -> dict[str, Any]:
         "n_arrows": _count_arrows(result, links),
         "expected_false": round(_expect_false(links), 4),
         "expected_distance": _expect_distance(result, cut),
-        "links": [{"a": link.a, "edge": link.mark, "b": link.b, **link.numbers} for link in links],
+        "links": [{"a": link.a, "edge": link.mark, "b": link.b, **link.values()} for link in links],
         "n_moral": len(result.moral_pairs(cut).undirected_edges()),
         "changes": list(result.changes),
         "warnings": list(result.warnings),
         "domain": result.domain.get("verdict"),
         "files": [str(path) for path in report["files"]],
-        "notes": report["notes"],
+        "notes": [*report["notes"], *_list_notes(result, cut)],
     }
 
 
@@ -67,7 +67,8 @@ def show(report: dict[str, Any], cut: Cut, *, is_brief: bool = False) -> None:
     _show_list(console, "Done to the data", result.changes)
     if not is_brief:
         _show_files(console, report)
-    _show_list(console, "Keep in mind", result.warnings, style="yellow")  # last, where it is seen
+    mind = (*result.warnings, *_list_notes(result, cut))
+    _show_list(console, "Keep in mind", mind, style="yellow")  # last, where it is seen
 
 
 def show_total(n_tables: int, n_failed: int) -> None:
@@ -83,7 +84,7 @@ def _facts(result: Result) -> str:
 
 def _headline(result: Result, links: list[Link], cut: Cut) -> str:
     wrong = _expect_false(links)
-    parts = [f"{len(links)} link{'' if len(links) == 1 else 's'} {result.spell_cut(cut)}"]
+    parts = [f"{len(links)} link{'' if len(links) == 1 else 's'} {cut}"]
     if links:
         parts.append(f"{'fewer than 0.1' if wrong < 0.1 else f'{wrong:.1f}'} expected false")
     moral = len(result.moral_pairs(cut).undirected_edges())
@@ -136,6 +137,12 @@ def _show_files(console: Console, report: dict[str, Any]) -> None:
     for name in WHAT:
         if name in files:
             console.print(Text.assemble("  ", str(files[name]).ljust(width), (f"  {WHAT[name]}", "dim")))
+
+
+def _list_notes(result: Result, cut: Cut) -> tuple[str, ...]:
+    """Which links differ from those of the cut, and why."""
+    graph = result.graph(cut)
+    return graph.notes if isinstance(graph, OrientedGraph) else ()
 
 
 def _count_arrows(result: Result, links: list[Link]) -> int | None:

@@ -12,7 +12,7 @@ The definition, from strong to weak:
   the conclusion b → c, the link is the probability of the first less that of the second.
 - Evidence for both directions is weighed as if the two were independent, given that not both are true: strong evidence
   p and weak evidence q against it become p (1 − q) / (1 − p q) and q (1 − p) / (1 − p q).
-- Edges less likely than 0.2 have no arrows and take part in no derivation, arrows below 0.02 in none.
+- Edges less likely than 0.2 have no other arrows and take part in no derivation, arrows below 0.02 in none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from graphbam.graphs.graph import BoolMatrix, Matrix
 __all__ = ["SUPPORT_FROM", "arrow_probabilities"]
 
 SUPPORT_FROM = 0.2
-"""Edges less likely than this have no arrows, and take no part in deriving others …"""
+"""Edges less likely than this have no arrows but known ones, and take no part in deriving others …"""
 
 FOLLOWED_FROM = 0.02
 """… and neither do arrows less likely than this: many pairs, and next to nothing to learn from them."""
@@ -72,7 +72,9 @@ def arrow_probabilities(beliefs: Beliefs) -> Matrix:
             _derive(arrow_dd, beliefs.p_dd, linked, variable, neighbourhood)
         arrow_dd[forbidden] = 0.0
         if np.array_equal(before, arrow_dd):
-            return _not_both(arrow_dd)
+            break
+    arrow_dd[forbidden.T & ~forbidden] = 1.0  # of unlikely edges too
+    return _not_both(arrow_dd)
 
 
 class _Neighbourhood(NamedTuple):

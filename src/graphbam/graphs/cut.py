@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbam.errors import ConfigError, GraphError, Setting
 from graphbam.graphs.graph import BoolMatrix, Matrix
+
+Objective: TypeAlias = Literal["links", "shd"]
 
 EVEN = 0.5
 """Without a threshold or a target, pairs that are rather linked than not become links."""
@@ -44,6 +47,8 @@ class Cut:
 
     Examples
     --------
+    >>> Cut()
+    Cut(threshold=0.5, fdr=None, objective='links')
     >>> Cut(fdr=0.15).choose(np.array([0.99, 0.8, 0.6, 0.1])).tolist()
     [True, True, False, False]
     >>> Cut(threshold=0.5, fdr=0.1)
@@ -52,11 +57,15 @@ class Cut:
     """
 
     threshold: float | None = None
-    """Smallest probability of a link, in (0, 1]."""
+    """Smallest probability of a link, in (0, 1]; 0.5 if nothing else decides."""
     fdr: float | None = None
     """Largest share of false links to be expected, in (0, 1)."""
+    objective: Objective = "links"
+    """``"links"``: a graph with directions has exactly these links. ``"shd"``: it leaves out those without which it is
+    expected to be nearer to the truth, in structural Hamming distance; takes neither of the numbers."""
 
     def __post_init__(self) -> None:
+        self._check_objective()
         if self.threshold is not None and self.fdr is not None:
             raise ConfigError(
                 *(Setting("threshold"), " and ", Setting("fdr")),
@@ -68,21 +77,58 @@ class Cut:
         if self.fdr is not None and not 0 < self.fdr < 1:
             found = Setting("fdr", self.fdr)
             raise ConfigError(found, " is not a share of false discoveries; pass a number between 0 and 1.")
+        if self.threshold is None and self.fdr is None and self.objective == "links":
+            object.__setattr__(self, "threshold", EVEN)
+
+    def _check_objective(self) -> None:
+        if self.objective not in get_args(Objective):
+            raise ConfigError(Setting("objective", self.objective), " is unknown; choose from 'links', 'shd'.")
+        for name in ("threshold", "fdr"):
+            if self.objective == "shd" and getattr(self, name) is not None:
+                raise ConfigError(
+                    *(Setting("objective", "shd"), " chooses the links itself and does not take ", Setting(name)),
+                    "; leave one of them out.",
+                )
 
     @classmethod
-    def read(cls, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None) -> Cut:
-        """What users mean by a cut, a plain number for a threshold, or one of the two by name.
+    def read(
+        cls,
+        cut: Cut | float | None = None,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
+        objective: Objective = "links",
+    ) -> Cut:
+        """What users mean by a cut, by a plain number for a threshold, or by one of the settings by name.
 
         Examples
         --------
-        >>> Cut.read(0.7), Cut.read(fdr=0.1), Cut.read()
-        (Cut(threshold=0.7, fdr=None), Cut(threshold=None, fdr=0.1), Cut(threshold=None, fdr=None))
+        >>> Cut.read(0.7) == Cut.read(threshold=0.7) == Cut(threshold=0.7)
+        True
         """
         if cut is None:
-            return cls(threshold, fdr)
+            return cls(threshold, fdr, objective)
         if threshold is not None or fdr is not None:
             raise ConfigError(f"{cut!r} was given, and threshold or fdr as well; only one can decide, leave one out.")
-        return cut if isinstance(cut, Cut) else cls(float(cut))
+        return cut if isinstance(cut, Cut) else cls(float(cut), objective=objective)
+
+    def __str__(self) -> str:
+        """How it decides, as in ``"12 links at p ≥ 0.5"``."""
+        if self.objective == "shd":
+            return "with the fewest errors to be expected"
+        return f"at p ≥ {self.threshold:g}" if self.fdr is None else f"with at most {100 * self.fdr:g} % expected false"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was set, ready for JSON.
+
+        Examples
+        --------
+        >>> Cut(fdr=0.1).to_dict(), Cut(objective="shd").to_dict()
+        ({'fdr': 0.1}, {'objective': 'shd'})
+        """
+        values = {"threshold": self.threshold, "fdr": self.fdr}
+        given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+        return given or {"objective": self.objective}
 
     def choose(self, p_n: Matrix) -> NDArray[np.bool_]:
         """Choose among pairs, by their probabilities of a link, shape (N,).

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from graphbam.errors import ConfigError, GraphbamError, GraphError
 from graphbam.graphs.cut import Cut
 from graphbam.graphs.graph import MORAL, SKELETON, Graph, directed_part, undirected_part
-from graphbam.output.files import is_forced
 from graphbam.output.layout import lay_out, separate
 
 if TYPE_CHECKING:
@@ -405,7 +404,7 @@ class Stroke(NamedTuple):
     sure: float | None = None
     """Probability of the direction, or that it stays open, given the link; where that is known."""
     is_forced: bool = False
-    """Whether the arrow is drawn although another direction is likelier; see `files.is_forced`."""
+    """Whether the arrow is drawn although another direction is likelier; see `OrientedGraph.forced`."""
 
 
 def plot(
@@ -507,7 +506,7 @@ def _list_edges(graph: Graph, p_dd: Array | None = None) -> list[Stroke]:
         strokes.append(Stroke(i, j, p_dd[i, j], sure=sure))
     for i, j in np.argwhere(directed_part(graph.adjacency)).tolist():
         sure = None if arrow_dd is None else float(arrow_dd[i, j])
-        forced = arrow_dd is not None and is_forced(arrow_dd[i, j], arrow_dd[j, i])
+        forced = isinstance(graph, OrientedGraph) and bool(graph.forced[i, j])
         strokes.append(Stroke(i, j, p_dd[i, j], is_directed=True, sure=sure, is_forced=forced))
     return strokes
 
@@ -521,7 +520,7 @@ def _headline(source: Result | Graph, strokes: list[Stroke], cut: Cut) -> str:
     if len(strokes) > n_direct:
         parts.append(f"{len(strokes) - n_direct} through a common child only (dashed)")
     if not isinstance(source, Graph):
-        parts.append(source.spell_cut(cut))
+        parts.append(str(cut))
     return " · ".join(parts)
 
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from graphbam.errors import ConfigError, GraphError, Setting
-from graphbam.graphs.cut import EVEN, Cut
+from graphbam.graphs.cut import Cut
 from graphbam.graphs.graph import Graph
 from graphbam.result import CLASSES, OrientedGraph, Result
 
@@ -37,6 +37,8 @@ class Link(NamedTuple):
     b: str
     is_directed: bool
     numbers: dict[str, float]
+    forced: bool | None = None
+    """Whether it is an arrow of `OrientedGraph.forced`; None where nothing is known of directions."""
 
     @property
     def mark(self) -> str:
@@ -46,24 +48,16 @@ class Link(NamedTuple):
     @property
     def is_forced(self) -> bool:
         """Whether its direction is there only because the graph as a whole needs it: by itself, another is likelier."""
-        forward, backward = self.numbers.get("forward", 1.0), self.numbers.get("backward", 0.0)
-        return self.is_directed and is_forced(forward, backward)
+        return bool(self.forced)
+
+    def values(self) -> dict[str, float | bool]:
+        """All that is known of it, by name."""
+        return self.numbers | ({} if self.forced is None else {"forced": self.forced})
 
     def turned(self) -> Link:
         """The same, read from b to a."""
         other = {"forward": "backward", "backward": "forward"}
         return self._replace(a=self.b, b=self.a, numbers={other.get(k, k): p for k, p in self.numbers.items()})
-
-
-def is_forced(forward: float, backward: float) -> bool:
-    """Whether the other direction, or none, is likelier than forward.
-
-    Examples
-    --------
-    >>> is_forced(0.4, 0.3), is_forced(0.4, 0.1)
-    (False, True)
-    """
-    return forward < max(backward, 1 - forward - backward) - 1e-9
 
 
 def list_links(source: Graph | Result, cut: Cut | None = None) -> list[Link]:
@@ -77,11 +71,11 @@ def list_links(source: Graph | Result, cut: Cut | None = None) -> list[Link]:
     graph = source if isinstance(source, Graph) else source.graph(cut)
     place = {name: k for k, name in enumerate(graph.names)}
     edges = [(a, b, True) for a, b in graph.directed_edges()] + [(a, b, False) for a, b in graph.undirected_edges()]
-    links = [Link(a, b, directed, _list_numbers(source, graph, place[a], place[b])) for a, b, directed in edges]
+    links = [_describe_link(source, graph, place[a], place[b], is_directed) for a, b, is_directed in edges]
     return sorted(links, key=lambda link: -link.numbers.get("skeleton", 1.0))
 
 
-def _list_numbers(source: Graph | Result, graph: Graph, i: int, j: int) -> dict[str, float]:
+def _describe_link(source: Graph | Result, graph: Graph, i: int, j: int, is_directed: bool) -> Link:
     """What is known of one edge."""
     numbers: dict[str, float] = {}
     if isinstance(source, Result):
@@ -91,7 +85,8 @@ def _list_numbers(source: Graph | Result, graph: Graph, i: int, j: int) -> dict[
         numbers["skeleton"] = float(graph.edge_probability_dd[i, j])
         numbers["forward"] = float(graph.arrow_probability_dd[i, j])
         numbers["backward"] = float(graph.arrow_probability_dd[j, i])
-    return numbers
+    forced = bool(graph.forced[i, j]) if isinstance(graph, OrientedGraph) else None
+    return Link(graph.names[i], graph.names[j], is_directed, numbers, forced)
 
 
 # ── formats ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -135,34 +130,32 @@ def _rows_to_csv(rows: list[tuple[Any, ...]]) -> str:
 
 def to_json(source: Graph | Result, cut: Cut | None = None) -> str:
     """Names and edges; for a result also everything that `Result.from_dict` needs to rebuild it."""
-    edges = [{"a": k.a, "edge": k.mark, "b": k.b, **k.numbers} for k in list_links(source, cut)]
+    edges = [{"a": k.a, "edge": k.mark, "b": k.b, **k.values()} for k in list_links(source, cut)]
     if isinstance(source, Graph):
         values = {"format": "graphbam-graph", "version": 1, "names": list(source.names), "edges": edges}
-        return json.dumps(values, ensure_ascii=False, indent=1)
-    values = source.to_dict()
+        return json.dumps(values | _list_notes(source), ensure_ascii=False, indent=1)
+    values = source.to_dict() | _list_notes(source.graph(cut))
     values["probabilities"] = source.probabilities.round(7).tolist()  # a third of the size
-    return json.dumps({**values, "cut": _describe_cut(source, cut or Cut()), "edges": edges}, ensure_ascii=False)
+    return json.dumps({**values, "cut": (cut or Cut()).to_dict(), "edges": edges}, ensure_ascii=False)
 
 
-def _describe_cut(result: Result, cut: Cut) -> dict[str, Any]:
-    """What decided which edges there are."""
-    if cut.fdr is not None:
-        return {"fdr": cut.fdr}
-    if cut.threshold is None and result.colliders is not None:
-        return {"objective": "shd"}
-    return {"threshold": EVEN if cut.threshold is None else cut.threshold}
+def _list_notes(graph: Graph) -> dict[str, list[str]]:
+    """Which links differ from those of the cut, and why; nothing where none does."""
+    notes = graph.notes if isinstance(graph, OrientedGraph) else ()
+    return {"notes": list(notes)} if notes else {}
 
 
 def to_graphml(source: Graph | Result, cut: Cut | None = None) -> str:
     """GraphML, read by networkx, igraph, Gephi, yEd and Cytoscape.
 
     Nodes carry their name as id. If any edge is directed, all are written so, an undirected one as two, and the
-    attribute ``kind`` tells them apart. ``forward`` is the probability of the arrow from source to target.
+    attribute ``kind`` tells them apart. ``forward`` is the probability of the arrow from source to target, ``forced``
+    marks arrows whose reverse, or no direction, is likelier.
     """
     links = list_links(source, cut)
     is_directed = any(link.is_directed for link in links)
-    numbers = list(links[0].numbers) if links else []
-    keys = [("kind", "string"), *((name, "double") for name in numbers)]
+    known = links[0].values() if links else {}
+    keys = [("kind", "string"), *((k, "boolean" if isinstance(v, bool) else "double") for k, v in known.items())]
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">']
     lines.append('<key id="name" for="node" attr.name="name" attr.type="string"/>')
     lines += [f'<key id="{k}" for="edge" attr.name="{k}" attr.type="{kind}"/>' for k, kind in keys]
@@ -177,8 +170,9 @@ def to_graphml(source: Graph | Result, cut: Cut | None = None) -> str:
 
 
 def _graphml_edge(link: Link) -> str:
-    data = {"kind": "directed" if link.is_directed else "undirected", **link.numbers}
-    inside = "".join(f'<data key="{key}">{value}</data>' for key, value in data.items())
+    data = {"kind": "directed" if link.is_directed else "undirected", **link.values()}
+    texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in data.items()}
+    inside = "".join(f'<data key="{key}">{text}</data>' for key, text in texts.items())
     return f"<edge source={quoteattr(link.a)} target={quoteattr(link.b)}>{inside}</edge>"
 
 
@@ -193,7 +187,8 @@ def _check_xml(name: str) -> str:
 
 
 def to_dot(source: Graph | Result, cut: Cut | None = None) -> str:
-    r"""Graphviz DOT: nodes n0, n1 … with their names as labels; wider lines for likelier edges, arrows with theirs.
+    r"""Graphviz DOT: nodes n0, n1 … with their names as labels; wider lines for likelier edges; arrows with theirs,
+    those hollow that are forced.
 
     Examples
     --------
@@ -221,7 +216,8 @@ def to_dot(source: Graph | Result, cut: Cut | None = None) -> str:
 def _dot_style(link: Link) -> dict[str, str]:
     p, forward = link.numbers.get("skeleton"), link.numbers.get("forward")
     style = {} if p is None else {"penwidth": f"{0.5 + 2.5 * p:.2f}", "tooltip": f'"{p:.3f}"'}
-    return style | ({"label": f'"{forward:.2f}"'} if link.is_directed and forward is not None else {})
+    style |= {"label": f'"{forward:.2f}"'} if link.is_directed and forward is not None else {}
+    return style | ({"arrowhead": "onormal"} if link.is_forced else {})
 
 
 def _dot(name: str) -> str:

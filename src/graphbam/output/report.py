@@ -102,7 +102,7 @@ def render_card(result: Result, n_links: int = 8) -> str:
         picture = "<p>No picture: matplotlib is not installed (pip install 'graphbam[plot]').</p>"
     return (
         f"<div><p><b>{html.escape(_short_source(result))}</b> · {result.n_variables} variables · "
-        f"{len(links)} link{'' if len(links) == 1 else 's'} {result.spell_cut(Cut())}</p>"
+        f"{len(links)} link{'' if len(links) == 1 else 's'} {Cut()}</p>"
         + (f"<ul>{mind}</ul>" if mind else "")
         + f"{picture}<table><tr><th>link</th><th>probability</th><th>this way</th></tr>{rows}</table>{more}</div>"
     )
@@ -188,7 +188,7 @@ def _model_pairs(
 
 
 def _model_graphs(result: Result, i: NDArray[np.int64], j: NDArray[np.int64], cut: Cut) -> list[dict[str, Any]]:
-    """The graph that was asked for, the nearest to the truth, and those of all false-discovery targets."""
+    """The graph that was asked for, the usual one, and those of all false-discovery targets."""
     if result.colliders is None:
         return []
     cuts = dict.fromkeys([cut, Cut(), *(Cut(fdr=level) for level in FDR_LEVELS)])
@@ -196,7 +196,7 @@ def _model_graphs(result: Result, i: NDArray[np.int64], j: NDArray[np.int64], cu
 
 
 def _model_graph(result: Result, i: NDArray[np.int64], j: NDArray[np.int64], cut: Cut) -> dict[str, Any]:
-    """Places of the links among the pairs, and marks: 1 for i → j, −1 for j → i, 0 for no direction."""
+    """Places of the links among the pairs, marks (1 for i → j, −1 for j → i, 0 for no direction), forced arrows."""
     graph = result.cpdag(cut)
     out, back = graph.adjacency[i, j], graph.adjacency[j, i]
     (linked,) = np.nonzero(out | back)
@@ -205,6 +205,8 @@ def _model_graph(result: Result, i: NDArray[np.int64], j: NDArray[np.int64], cut
         "fdr": cut.fdr,
         "pairs": linked.tolist(),
         "marks": (out - back)[linked].tolist(),
+        "forced": np.flatnonzero((graph.forced | graph.forced.T)[i, j]).tolist(),
+        "notes": list(graph.notes),
     }
 
 

@@ -49,14 +49,15 @@ class Bam(Baseline):
 def answer_from(result: Result) -> Answer:
     """The benchmark's view of a result; undirected where no colliders were asked.
 
-    A mark from i to j is in the CPDAG unless i and j are not adjacent, or the arrow points the other way.
+    A mark from i to j is in the CPDAG unless i and j are not adjacent, or the arrow points the other way. Graphs are
+    compared by their distance, so the graph is the one chosen for that.
     """
     p_dd3, links_dd = result.probabilities, result.skeleton(0.5).adjacency
     link_dd, moral_dd = p_dd3[..., SKELETON], 1 - p_dd3[..., NONE]
     if result.colliders is None:
         return Answer(links_dd, link_dd, moral_dd)
     mark_dd = link_dd * (1 - result.arrow_probabilities.T)
-    return Answer(result.cpdag().adjacency, mark_dd, moral_dd, links_dd, link_dd)
+    return Answer(result.cpdag(objective="shd").adjacency, mark_dd, moral_dd, links_dd, link_dd)
 
 
 class BamPaper(Bam):

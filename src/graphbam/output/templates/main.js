@@ -46,10 +46,11 @@ function sayView() {
   byId("choices").querySelectorAll("button").forEach((chip, n) => chip.setAttribute("aria-pressed", n === state.graph));
 }
 
-function sayChoice({ threshold, fdr }) {
-  if (fdr !== null) return `The most links of which at most ${percent(fdr)} are expected to be false, and of the arrows too.`;
-  if (threshold !== null) return `All links and common children with probability ${threshold} or more.`;
-  return "The graph with the fewest wrong edges to be expected.";
+function sayChoice({ threshold, fdr, notes }) {
+  const more = notes.map((note) => ` ${note[0].toUpperCase()}${note.slice(1)}.`).join("");
+  if (fdr !== null) return `The most links of which at most ${percent(fdr)} are expected to be false.${more}`;
+  if (threshold !== null) return `All links with probability ${threshold} or more.${more}`;
+  return `The graph with the fewest wrong edges to be expected.${more}`;
 }
 
 function pickPair(k) {

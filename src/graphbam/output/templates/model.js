@@ -49,12 +49,10 @@ function chancesOf(k) {
   return { there, back, open: Math.max(0, 1 - there - back) };
 }
 
+const forced = model.graphs.map((graph) => new Set(graph.forced));
+
 /** Whether an arrow is drawn although, by itself, another direction is likelier. */
-function isForced(k) {
-  if (!directionOf(k)) return false;
-  const { there, back, open } = chancesOf(k);
-  return there < Math.max(back, open) - 0.002; // the model is rounded
-}
+const isForced = (k) => state.graph !== null && forced[state.graph].has(k);
 
 function spell(k) {
   const [a, b] = endsOf(k).map((n) => flat(names[n]));
