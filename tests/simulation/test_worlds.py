@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from graphbam.errors import ConfigError
-from graphbam.simulation import PRESETS, WORLDS, SimulationConfig, sample_tables
+from graphbam.simulation import PRESETS, WORLDS, SimulationConfig, sample_tables, simulate
 from graphbam.simulation.labels import NOT_APPLICABLE, reach
 from graphbam.simulation.worlds import SERIES, found_looks, found_marginal
 
@@ -42,6 +42,7 @@ def test_tables_of_a_world_are_like_all_others(name):
     assert torch.equal(one.dag_bdd, two.dag_bdd)
     assert one.x_bmd.shape == (70, 120, 8)
     assert one.observed_bmd.shape == one.x_bmd.shape
+    assert not (one.dag_bdd & one.dag_bdd.mT).any()  # no loop runs through a hidden variable
     assert one.x_bmd.mean(1).abs().max() < 0.05  # clipped tails may move a mean
     upward = one.dag_bdd.triu(1).sum() / one.dag_bdd.sum()
     assert 0.35 < upward < 0.65  # columns are shuffled
@@ -182,6 +183,8 @@ def test_worlds_are_shares_of_all_tables():
         SimulationConfig(worlds={"single-cell": 0.6, "monitoring": 0.6})
     with pytest.raises(ConfigError, match="world='cells' is unknown"):
         SimulationConfig(worlds={"cells": 0.6})
+    with pytest.raises(ConfigError, match="leave hidden out"):
+        simulate(world="gene-dynamics", hidden=True)
     config = SimulationConfig(worlds={"questionnaire": 0.3})
     tables = sample_tables(generator(), config, n_tables=400, n_variables=6, n_samples=80)
     few_b = torch.tensor([max(len(x_md[:, j].unique()) for j in range(6)) <= 7 for x_md in tables.x_bmd])

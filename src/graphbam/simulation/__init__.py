@@ -43,7 +43,7 @@ from graphbam.simulation.mechanisms import MECHANISMS, additive, mechanism
 from graphbam.simulation.noise import NOISES, noise
 from graphbam.simulation.plan import Plan, plan_tables
 from graphbam.simulation.values import Tables, run_plan, sample_tables
-from graphbam.simulation.worlds import WORLDS, World, world
+from graphbam.simulation.worlds import LOOPS, WORLDS, World, world
 
 __all__ = [
     "GRAPHS",
@@ -191,5 +191,9 @@ def _config_of(
             raise ConfigError(f"world={world!r} has a {fixed[0]} of its own; leave out one of the two")
         if interventions and world in WORLDS:
             raise ConfigError(f"world={world!r} has its own interventions or none; leave interventions out")
+        if hidden and world in LOOPS:
+            raise ConfigError(
+                f"world={world!r} has feedback loops, which must not run through hidden variables; leave hidden out"
+            )
         changes |= {"worlds": {world: 1.0}, "robust": True}
     return dataclasses.replace(config, **changes) if changes else config

@@ -16,7 +16,7 @@ from graphbam.simulation.labels import Labels, label_graphs, send
 from graphbam.simulation.mechanisms import LINKS, MECHANISMS, soft_clip, unit
 from graphbam.simulation.noise import autocorrelate, rand, randn, sample_noise
 from graphbam.simulation.plan import Group, Level, Plan, fork, plan_tables
-from graphbam.simulation.worlds import WORLDS, World
+from graphbam.simulation.worlds import LOOPS, WORLDS, World
 from graphbam.tables.prepare import CLIP, standardise
 
 TABLES_PER_WORLD = 64
@@ -148,7 +148,7 @@ def split_batch(rng: torch.Generator, config: SimulationConfig, shape: Shape) ->
     for k in drawn_b[named_b].unique().tolist():
         weights = torch.tensor(list(config.worlds.values()))
         world = list(config.worlds)[int(torch.multinomial(weights, 1, generator=rng))]
-        hides = float(torch.rand((), generator=rng)) < config.hidden
+        hides = float(torch.rand((), generator=rng)) < config.hidden and world not in LOOPS
         n_hidden = draw_extra(rng, shape.n_variables) if hides else 0
         groups.append(TableGroup(world, n_hidden, (named_b & (drawn_b == k)).nonzero()[:, 0]))
     return [group for group in groups if len(group.tables)]

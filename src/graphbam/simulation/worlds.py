@@ -50,15 +50,21 @@ Simulate = Callable[[torch.Generator, int, int, int], World]
 WORLDS: dict[str, Simulate] = {}
 """Worlds by name."""
 
-SERIES = {"monitoring", "gene-dynamics"}
+SERIES: set[str] = set()
 """Worlds whose rows depend on the rows before them."""
 
+LOOPS: set[str] = set()
+"""Worlds with feedback: only drivers are hidden there, or a loop through a hidden variable could join two shown ones in
+both directions."""
 
-def world(name: str) -> Callable[[Simulate], Simulate]:
-    """Register a world under `name`."""
+
+def world(name: str, *, series: bool = False, loops: bool = False) -> Callable[[Simulate], Simulate]:
+    """Register a world under `name`; say whether its rows depend on one another and whether its graphs have loops."""
 
     def register(draw: Simulate) -> Simulate:
         WORLDS[name] = draw
+        SERIES.update([name] if series else [])
+        LOOPS.update([name] if loops else [])
         return draw
 
     return register
@@ -164,7 +170,7 @@ def _count(rng: torch.Generator, z_bem: Tensor) -> Tensor:
 # ── gene dynamics ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@world("gene-dynamics")
+@world("gene-dynamics", series=True, loops=True)
 def gene_dynamics(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> World:
     """Steady states of a gene network, each sample a perturbed copy of it; two of three networks have feedback loops.
 
@@ -234,7 +240,7 @@ def _draw_knockouts(rng: torch.Generator, n_tables: int, n_variables: int, n_sam
 # ── series ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@world("monitoring")
+@world("monitoring", series=True)
 def monitoring(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> World:
     """Series of a monitored system: machines, services, a plant, the weather.
 
