@@ -39,7 +39,6 @@ from graphbam.nn.weights import (
     save_weights,
 )
 from graphbam.simulation.config import SimulationConfig
-from graphbam.simulation.values import sample_tables
 from graphbam.tables.domain import describe_table, summarise_domain
 from graphbam.training.calibration import (
     fit_calibration,
@@ -50,7 +49,7 @@ from graphbam.training.calibration import (
     simulated_logits,
 )
 from graphbam.training.config import TrainConfig
-from graphbam.training.data import shape_grid
+from graphbam.training.data import draw_tables, shape_grid
 
 DATA = Path(__file__).parents[1] / "src" / "graphbam" / "weights"
 
@@ -125,7 +124,7 @@ def domain_ranges(config: TrainConfig, n_tables: int) -> dict[str, list[float]]:
     features = []
     for shape in shape_grid(config):
         size = {"n_variables": shape.n_variables, "n_samples": shape.n_samples}
-        tables = sample_tables(rng, worlds, n_tables=n_tables, **size)
+        tables = draw_tables(rng, worlds, n_tables=n_tables, **size)
         features += [describe_table(x_md.double().numpy()) for x_md in tables.x_bmd]
     return summarise_domain(features)
 

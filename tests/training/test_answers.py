@@ -10,7 +10,7 @@ from graphbam.errors import ConfigError
 from graphbam.nn.edge_net import MISSING, SET, EdgeNet
 from graphbam.nn.weights import load_weights
 from graphbam.simulation.values import Tables
-from graphbam.training import objectives
+from graphbam.training import data
 from graphbam.training.config import TrainConfig
 from graphbam.training.data import AnswerBatch, Shape
 from graphbam.training.loop import grow_weights
@@ -124,13 +124,15 @@ def test_gaps_are_filled_and_marked_in_batches(monkeypatch, tiny_training, tiny_
     config = tiny_training(task="answers", network=tiny_config(marks=True, answers=True))
     batch = batch_of(rng, b=2, m=9, d=4)
     observed, was_set = torch.rand(2, 9, 4, generator=rng) > 0.2, torch.rand(2, 9, 4, generator=rng) > 0.7
+    observed[1] = True  # nothing is missing in the second table
     labels = (batch.dag_bdd, batch.classes_bdd, batch.hidden_bdd, batch.ancestors_bdd, batch.compelled_bdd)
     tables = Tables(torch.where(observed, batch.x_bmd, 0).float(), *labels, observed, was_set)
-    monkeypatch.setattr(objectives, "simulate_tables", lambda *args: tables)
+    monkeypatch.setattr(data, "sample_tables", lambda *args, **sizes: tables)
     made = AnswerTask().burst(rng, config, Shape(2, 9, 4), CPU)
     assert torch.equal((made.marks_bmd & MISSING) > 0, ~observed)
     assert torch.equal((made.marks_bmd & SET) > 0, was_set)
-    assert_close(made.x_bmd.mean(1), torch.zeros(2, 4), atol=1e-5, rtol=0)
+    assert torch.equal(made.x_bmd[1], tables.x_bmd[1])
+    assert_close(made.x_bmd[0].mean(0), torch.zeros(4), atol=1e-5, rtol=0)
     assert (made.x_bmd[~observed] != 0).any()
 
 

@@ -13,10 +13,9 @@ from graphbam.graphs.graph import SKELETON
 from graphbam.nn.structures import CANDIDATE
 from graphbam.nn.weights import Calibration, LoadedColliders, LoadedWeights
 from graphbam.simulation.config import SimulationConfig
-from graphbam.simulation.values import sample_tables
 from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import StructureConfig, TrainConfig
-from graphbam.training.data import Shape, simulate_structures
+from graphbam.training.data import Shape, draw_tables, simulate_structures
 
 SHAPES = ((5, 300), (10, 100), (10, 500), (20, 200), (20, 600), (40, 100), (40, 400), (80, 200), (100, 60))
 """Variables and samples of the tables that the fit sees."""
@@ -64,7 +63,7 @@ def simulated_logits(
     """Raw logits, classes and weights of all pairs i > j of fresh tables over `SHAPES`; each table weighs the same."""
     logits, classes, weights = [], [], []
     for n_variables, n_samples in SHAPES:
-        tables = sample_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
+        tables = draw_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
         i, j = torch.tril_indices(n_variables, n_variables, -1).unbind(0)
         logits_bdd3 = loaded.logits(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()))
         logits.append(logits_bdd3[:, i, j].flatten(0, 1))
@@ -156,7 +155,7 @@ def simulated_claims(
     """Features (N, 5) and truth (N) of all claims about fresh tables, asked for as a user's table would be."""
     features, truths = [], []
     for n_variables, n_samples in CLAIM_SHAPES:
-        tables = sample_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
+        tables = draw_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
         p_bdd3 = edges.probabilities(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()))
         for x_md, dag_dd, p_dd3 in zip(tables.x_bmd, tables.dag_bdd, p_bdd3, strict=True):
             p_dd3 = p_dd3.numpy()

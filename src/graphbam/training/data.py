@@ -7,6 +7,7 @@ batches of one shape at once is far cheaper than one by one. The next windows ar
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import os
@@ -25,7 +26,9 @@ from graphbam.graphs.graph import MORAL, SKELETON
 from graphbam.nn.immorality_net import ImmoralityNetConfig
 from graphbam.nn.structures import CANDIDATE, Structures, find_structures, gather_columns
 from graphbam.nn.weights import ROWS_PER_CHUNK, LoadedWeights, load_weights
+from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.values import Tables, sample_tables
+from graphbam.tables.prepare import fill_gaps, standardise
 from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import StructureConfig, TrainConfig, task_of
 
@@ -394,11 +397,30 @@ def draw_variables(rng: torch.Generator, config: TrainConfig, shape: Shape) -> i
     return large[int(torch.randint(len(large), (), generator=rng))]
 
 
+def draw_tables(
+    rng: torch.Generator,
+    config: SimulationConfig,
+    *,
+    n_tables: int,
+    n_variables: int,
+    n_samples: int,
+    device: str | torch.device = "cpu",
+) -> Tables:
+    """Simulated tables as a network meets those of users: gaps are filled by the same rule, and scaled again."""
+    size = {"n_tables": n_tables, "n_variables": n_variables, "n_samples": n_samples}
+    tables = sample_tables(rng, config, **size, device=device)
+    if tables.observed_bmd is None:
+        return tables
+    filled_bmd = standardise(fill_gaps(tables.x_bmd, tables.observed_bmd))
+    whole_b11 = tables.observed_bmd.all(-1).all(-1)[:, None, None]
+    return dataclasses.replace(tables, x_bmd=torch.where(whole_b11, tables.x_bmd, filled_bmd))
+
+
 def _tables(
     rng: torch.Generator, config: TrainConfig, needed: int, n_variables: int, n_samples: int, device: torch.device
 ) -> Tables:
     n_tables = max(4, round(_settings(config).columns_a_structure * needed / n_variables))
-    return sample_tables(
+    return draw_tables(
         rng, config.simulation, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples, device=device
     )
 

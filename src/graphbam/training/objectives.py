@@ -14,11 +14,10 @@ from graphbam.nn.cost import Work, forward_work
 from graphbam.nn.edge_net import CLASSES, MISSING, SET, EdgeNet, EdgeNetConfig
 from graphbam.nn.immorality_net import ImmoralityNet, ImmoralityNetConfig
 from graphbam.nn.structures import CANDIDATE, NEIGHBOUR, PARENT
-from graphbam.simulation.values import Tables, sample_tables
-from graphbam.tables.prepare import fill_gaps, standardise
+from graphbam.simulation.values import Tables
 from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import Forward, Objective, StructureConfig, Task, TrainConfig, register_task
-from graphbam.training.data import AnswerBatch, Batch, Shape, StructureBatch, simulate_structures
+from graphbam.training.data import AnswerBatch, Batch, Shape, StructureBatch, draw_tables, simulate_structures
 
 # ── losses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -201,17 +200,16 @@ class AnswerTask(Task):
             raise ConfigError("task='answers' needs a network that reads marks and answers: marks=True, answers=True")
 
     def burst(self, rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> AnswerBatch:
-        """Simulated tables with all their labels; gaps are filled as for users' tables, and marked."""
+        """Simulated tables with all their labels, and marks on cells that were missing or set."""
         tables = simulate_tables(rng, config, shape, device)
-        x_bmd, marks_bmd = tables.x_bmd, torch.zeros_like(tables.x_bmd, dtype=torch.uint8)
+        marks_bmd = torch.zeros_like(tables.x_bmd, dtype=torch.uint8)
         if tables.observed_bmd is not None:
-            x_bmd = standardise(fill_gaps(x_bmd, tables.observed_bmd))
             marks_bmd += MISSING * ~tables.observed_bmd
         if tables.set_bmd is not None:
             marks_bmd += SET * tables.set_bmd
         labels = (tables.dag_bdd, tables.compelled_bdd, tables.hidden_bdd, tables.ancestors_bdd)
-        rows_b = count_rows_of(x_bmd, config)
-        return AnswerBatch(x_bmd, marks_bmd, rows_b.to(device), tables.classes_bdd.to(torch.uint8), *labels)
+        rows_b = count_rows_of(tables.x_bmd, config)
+        return AnswerBatch(tables.x_bmd, marks_bmd, rows_b.to(device), tables.classes_bdd.to(torch.uint8), *labels)
 
     def objective(self, forward: Forward, batch: Any) -> Objective:
         """The paper's loss and that of the other answers, weighed by the size of the tables."""
@@ -286,7 +284,7 @@ class ImmoralityTask(Task):
 
 def simulate_tables(rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> Tables:
     """`burst` batches of whole tables."""
-    return sample_tables(
+    return draw_tables(
         rng,
         config.simulation,
         n_tables=shape.n_tables * config.burst,
