@@ -57,7 +57,7 @@ __all__ = ["choose_links", "direct_links", "expected_shd", "forced_arrows", "nea
 
 Triple: TypeAlias = tuple[int, int, int]
 
-MOST_TRIES = 200
+MOST_TRIES = 100
 """Number of other choices of immoralities that are looked at for given links."""
 
 MOST_STRICTNESSES = 6
@@ -159,7 +159,7 @@ def nearest_cpdag(beliefs: Beliefs, arrow_dd: Matrix, cut: Cut) -> Adjacency:
     -----
     There are too many CPDAGs to look at all. The search begins with those that `direct_links` makes of several
     thresholds on immoralities. Then single immoralities are added or taken away, those first that have to do with the
-    most doubtful links, as long as that helps: up to 200 of them. On four variables it misses the nearest in one case
+    most doubtful links, as long as that helps: up to 100 of them. On four variables it misses the nearest in one case
     of 200.
 
     For ``"shd"``, skeletons of up to 16 levels of probability are looked at, spread over the distinct ones from 0.25
