@@ -1,0 +1,601 @@
+"""Break the package on purpose, one rule at a time, and see whether the tests notice.
+
+    python runs/mutants.py              # all of them: about ten minutes on two cores
+    python runs/mutants.py --only 7     # one, by its number
+    python runs/mutants.py --list       # what they are
+
+Each mutant is one snippet of the source, written differently: a rule flipped, a label exchanged, a sign, an axis, a
+threshold. It is applied to a copy of the working tree, and the named tests run there until the first one fails. A
+mutant that no test kills says that nobody would notice this mistake. One whose snippet is not found exactly once is out
+of date: correct the list. Whoever thins out the tests runs this before and after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import queue
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = Path("src/graphbam")
+LIMIT_SECONDS = 600
+
+
+class Mutant(NamedTuple):
+    """One mistake."""
+
+    file: str
+    """Below src/graphbam."""
+    old: str
+    """Snippet of the source, there exactly once."""
+    new: str
+    """What stands there instead."""
+    tests: str
+    """What must fail, as arguments of pytest."""
+    breaks: str
+    """What is wrong then."""
+
+
+class Verdict(NamedTuple):
+    """What became of a mutant."""
+
+    kind: str
+    """killed, survived or error."""
+    detail: str
+    """The test that failed, or what went wrong."""
+
+
+GRAPH, CLASS, METRIC = "tests/graphs/test_graph.py", "tests/graphs/test_equivalence.py", "tests/graphs/test_metrics.py"
+EDGES, LAYERS, CHILDREN = "tests/nn/test_edge_net.py", "tests/nn/test_layers.py", "tests/nn/test_immorality_net.py"
+FILES, VALUES = "tests/output/test_files.py", "tests/simulation/test_values.py"
+
+MUTANTS = (
+    # ── graphs ────────────────────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        "graphs/graph.py",
+        "classes = SKELETON * adjacent + MORAL * married",
+        "classes = MORAL * adjacent + SKELETON * married",
+        GRAPH,
+        "labels of adjacent and of married pairs are exchanged",
+    ),
+    Mutant(
+        "graphs/graph.py",
+        "before[node] |= before[edges[node]].any(axis=0)",
+        "before[node] |= before[edges[:, node]].any(axis=0)",
+        GRAPH,
+        "ancestors follow arrows backwards",
+    ),
+    Mutant(
+        "graphs/equivalence.py",
+        "if unmarried.any() or (inherited & ~parents).any():",
+        "if unmarried.any():",
+        CLASS,
+        "compelled arrows are not handed on to a child of one parent only",
+    ),
+    Mutant(
+        "graphs/equivalence.py",
+        "RULES = (rule_1, rule_2, rule_3, rule_4)",
+        "RULES = (rule_1, rule_2, rule_3)",
+        CLASS,
+        "Meek's rule 4, needed with background knowledge, is missing",
+    ),
+    Mutant(
+        "graphs/equivalence.py",
+        "second = links[a] & arrows[:, b].T",
+        "second = links[a] & arrows[b]",
+        CLASS,
+        "rule 4 reads the arrow c → b backwards",
+    ),
+    Mutant(
+        "graphs/knowledge.py",
+        "(tier[a] > tier[b] or (tier[a] == tier[b] and not self.within_tiers))",
+        "(tier[a] < tier[b] or (tier[a] == tier[b] and not self.within_tiers))",
+        "tests/graphs/test_knowledge.py",
+        "tiers forbid arrows forwards in time",
+    ),
+    Mutant(
+        "graphs/metrics.py",
+        "return int(np.triu(differs | differs.T).sum())",
+        "return int(np.triu(differs).sum())",
+        METRIC,
+        "the structural Hamming distance overlooks half of the directions",
+    ),
+    Mutant(
+        "graphs/metrics.py",
+        "last_of_ties = np.append(ranked[1:] != ranked[:-1], True)",
+        "last_of_ties = np.ones(len(ranked), dtype=bool)",
+        METRIC,
+        "average precision depends on the order of ties",
+    ),
+    Mutant(
+        "graphs/metrics.py",
+        "return float(np.abs(surplus).sum() / len(said))",
+        "return float(abs(surplus.sum()) / len(said))",
+        METRIC,
+        "errors of calibration in different bins cancel out",
+    ),
+    Mutant(
+        "graphs/cut.py",
+        "expected = np.cumsum((1 - levels) * counts) / np.cumsum(counts)",
+        "expected = np.cumsum(1 - levels) / np.cumsum(np.ones_like(counts))",
+        "tests/graphs/test_cut.py",
+        "a false-discovery target counts pairs of equal probability once",
+    ),
+    # ── tables ────────────────────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        "tables/prepare.py",
+        "reach_n1 = WILD * (high_n1 - low_n1) / _NORMAL_RANGE",
+        "reach_n1 = WILD * (high_n1 - low_n1)",
+        "tests/tables/test_prepare.py",
+        "wild values are moved to three times the limit",
+    ),
+    Mutant(
+        "tables/prepare.py",
+        "weights = -precision * (1 - eye)",
+        "weights = precision * (1 - eye)",
+        "tests/tables/test_prepare.py",
+        "gaps are filled with the wrong sign",
+    ),
+    Mutant(
+        "tables/rows.py",
+        "worth = n_drawn / (1 + redundancy * n_drawn / n_samples)",
+        "worth = n_drawn / (1 + redundancy)",
+        "tests/tables/test_rows.py",
+        "rows that were thinned out still count as repeating each other",
+    ),
+    Mutant(
+        "tables/rows.py",
+        "product = (rho_d.sum() ** 2 - (rho_d**2).sum()) / n_pairs",
+        "product = (rho_d.sum() ** 2 - (rho_d**2).sum()) / n_variables",
+        "tests/tables/test_rows.py",
+        "the redundancy of rows is a sum over pairs of columns instead of a mean",
+    ),
+    Mutant(
+        "tables/domain.py",
+        "return (value < low and name not in _HARMLESS_BELOW) or (value > high and name not in _HARMLESS_ABOVE)",
+        "return (value < low and name not in _HARMLESS_ABOVE) or (value > high and name not in _HARMLESS_BELOW)",
+        "tests/tables/test_domain.py",
+        "the harmless side of a range raises the alarm",
+    ),
+    Mutant(
+        "tables/columns.py",
+        "key=lambda word: (-counts[word], word)",
+        "key=lambda word: (counts[word], word)",
+        "tests/tables/test_read.py",
+        "the rarest level of a text column is coded 0",
+    ),
+    Mutant(
+        "tables/labelled.py",
+        "adjacency[place[source], place[target]] = 1",
+        "adjacency[place[target], place[source]] = 1",
+        "tests/tables/test_labelled.py",
+        "arrows of graph.csv are read backwards",
+    ),
+    # ── nn ────────────────────────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        "nn/spd.py",
+        "return (s - (lse[..., :, None] + lse[..., None, :]) / 2).exp()",
+        "return (s - lse[..., :, None]).exp()",
+        "tests/nn/test_spd.py",
+        "the softmax is that of rows: not symmetric",
+    ),
+    Mutant(
+        "nn/spd.py",
+        "ratio = ratio * (free[..., :, None] | free[..., None, :])",
+        "ratio = ratio * (free[..., :, None] & free[..., None, :])",
+        "tests/nn/test_spd.py",
+        "the slope of the logarithm vanishes beside clamped eigenvalues",
+    ),
+    Mutant(
+        "nn/layers.py",
+        'if self.axis == "attributes" else part_bmdhe.flatten(2, 3)',
+        'if self.axis == "samples" else part_bmdhe.flatten(2, 3)',
+        LAYERS,
+        "attention runs along the other axis",
+    ),
+    Mutant(
+        "nn/layers.py",
+        "torch.cat([a1 @ b1, a2.mT @ b2, a3 @ b3.mT], 1)",
+        "torch.cat([a1 @ b1, a2.mT @ b2, a3.mT @ b3], 1)",
+        LAYERS,
+        "pair blocks do not hear of common children",
+    ),
+    Mutant(
+        "nn/features.py",
+        "given_k = given_k.masked_fill(rows[:, None] == k, 1.0)",
+        "given_k = given_k.masked_fill(rows[:, None] == k, 0.0)",
+        "tests/nn/test_features.py",
+        "a variable counts as the third one of its own pairs",
+    ),
+    Mutant(
+        "nn/features.py",
+        "k_bdd.square().cumsum(-2)",
+        "k_bdd.square().cumsum(-1)",
+        "tests/nn/test_features.py",
+        "correlations given earlier variables are scaled along the wrong axis",
+    ),
+    Mutant(
+        "nn/edge_net.py",
+        "(logits_bdd3 + logits_bdd3.transpose(-3, -2)) / 2",
+        "logits_bdd3 * 1.0",
+        EDGES,
+        "logits of (i, j) and of (j, i) differ",
+    ),
+    Mutant(
+        "nn/edge_net.py",
+        "table_features(rows_b11, n_variables), rows_b11[..., None].sqrt()",
+        "table_features(rows_b11, n_variables), rows_b11[..., None]",
+        EDGES,
+        "the network is given M for √M where rows are counted",
+    ),
+    Mutant(
+        "nn/structures.py",
+        "alone = (beside_i ^ beside_j).scatter(-1, parents_s2, False)",
+        "alone = (beside_i | beside_j).scatter(-1, parents_s2, False)",
+        CHILDREN,
+        "candidates are listed as neighbours as well",
+    ),
+    Mutant(
+        "nn/immorality_net.py",
+        "inside_b1p = parent_bd[:, None] @ (2 * to_bdp - own_bdp)",
+        "inside_b1p = parent_bd[:, None] @ (2 * to_bdp)",
+        CHILDREN,
+        "the parents' own pair is mixed up with their diagonals",
+    ),
+    Mutant(
+        "nn/weights.py",
+        "return logits / self.temperature + logits.new_tensor(self.offsets)",
+        "return logits * self.temperature + logits.new_tensor(self.offsets)",
+        "tests/nn/test_weights.py",
+        "the temperature sharpens where it should soften",
+    ),
+    # ── directions ────────────────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        "directions/immoralities.py",
+        "pairs_dd &= (moral_dd < OBVIOUS_FROM) | (n_candidates_dd > 1)",
+        "pairs_dd &= (moral_dd < OBVIOUS_FROM) | (n_candidates_dd > 0)",
+        "tests/directions/test_immoralities.py",
+        "the second network is asked what is obvious",
+    ),
+    Mutant(
+        "directions/immoralities.py",
+        "logits = [_logit(p) for p in (p_n, p_dd3[a, b, MORAL], links_n)]",
+        "logits = [_logit(p) for p in (p_n, p_dd3[a, b, SKELETON], links_n)]",
+        "tests/directions/test_immoralities.py",
+        "evidence takes the link of the parents for their being moral",
+    ),
+    Mutant(
+        "directions/arrows.py",
+        "by_r1 = np.minimum(into[:, None] - collider, absent).max(axis=0)",
+        "by_r1 = np.minimum(into[:, None] + 0 * collider, absent).max(axis=0)",
+        "tests/directions",
+        "rule 1 concludes from an arrow that may belong to a collider",
+    ),
+    Mutant(
+        "directions/arrows.py",
+        "alone, either = arrow_dd * (1 - arrow_dd.T), 1 - arrow_dd * arrow_dd.T",
+        "alone, either = arrow_dd * (1 - arrow_dd.T), np.ones_like(arrow_dd)",
+        "tests/directions",
+        "evidence for both directions is not conditioned on one of them being false",
+    ),
+    Mutant(
+        "directions/cpdag.py",
+        "right = np.where(edges & edges.T, is_open, np.where(edges, arrow_dd, arrow_dd.T))",
+        "right = np.where(edges & edges.T, is_open, np.where(edges, arrow_dd.T, arrow_dd))",
+        "tests/directions/test_cpdag.py",
+        "an arrow is judged by the probability of its opposite",
+    ),
+    # ── inference ─────────────────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        "inference/stability.py",
+        "found += inside.apply(names, p_dd3)[..., SKELETON] >= STABLE_FROM",
+        "found += inside.apply(names, p_dd3)[..., SKELETON] < STABLE_FROM",
+        "tests/inference",
+        "stability counts resamples without the link",
+    ),
+    Mutant(
+        "inference/answers.py",
+        "found[place] = ready.varying[found[place]]",
+        "found[place] = found[place]",
+        "tests/inference",
+        "immoralities point at the wrong columns beside constant ones",
+    ),
+    Mutant(
+        "inference/journey.py",
+        "known.apply(ready.names, ready.put_constants_back(p_ee3, [1.0, 0.0, 0.0]))",
+        "ready.put_constants_back(p_ee3, [1.0, 0.0, 0.0])",
+        "tests/inference",
+        "prior knowledge is ignored",
+    ),
+    # ── result ────────────────────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        "result.py",
+        "p_dd = self.probabilities[..., SKELETON] + self.probabilities[..., MORAL]",
+        "p_dd = self.probabilities[..., SKELETON] + 0.0",
+        "tests/test_result.py",
+        "the moral graph leaves out parents of common children",
+    ),
+    Mutant(
+        "result.py",
+        "against = {(b, a) for a, b in known.arrows()}",
+        "against = {(a, b) for a, b in known.arrows()}",
+        "tests/test_result.py tests/inference",
+        "known directions are enforced backwards",
+    ),
+    Mutant(
+        "result.py",
+        "right = p * np.where(is_arrow, forward, 1 - forward - backward)",
+        "right = p * np.where(is_arrow, forward, 1 - forward)",
+        "tests/test_result.py",
+        "an open edge counts as right where it points backwards",
+    ),
+    # ── output ────────────────────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        "output/files.py",
+        'other = {"forward": "backward", "backward": "forward"}',
+        'other = {"forward": "forward", "backward": "backward"}',
+        FILES,
+        "an open edge that is written a second time keeps the numbers of the other direction",
+    ),
+    Mutant(
+        "output/files.py",
+        """{'->' if is_directed else '--'} n{place[link.b]}""",
+        """{'--' if is_directed else '->'} n{place[link.b]}""",
+        FILES,
+        "DOT files have the wrong kind of edge",
+    ),
+    Mutant(
+        "output/layout.py",
+        "steps_dd[grown & ~reached & np.isinf(steps_dd)] = n_steps",
+        "steps_dd[grown & ~reached & np.isinf(steps_dd)] = 1",
+        "tests/output/test_layout.py",
+        "far and near variables are drawn at the same distance",
+    ),
+    # ── simulation ────────────────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        "simulation/labels.py",
+        "bidirected_bdd = _join(onward_bdd.mT, onward_bdd)",
+        "bidirected_bdd = _join(onward_bdd, onward_bdd.mT)",
+        "tests/simulation/test_labels.py",
+        "common effects of hidden variables are taken for common causes",
+    ),
+    Mutant(
+        "simulation/labels.py",
+        "is_all_b1 = (unmarried_bi | (inherited_bi & ~parents_bi)).any(1, keepdim=True)",
+        "is_all_b1 = unmarried_bi.any(1, keepdim=True)",
+        "tests/simulation/test_labels.py",
+        "compelled arrows are not handed on",
+    ),
+    Mutant(
+        "simulation/noise.py",
+        "(1 - phi_n1.square()).sqrt() * e_nm[:, 1:]",
+        "(1 - phi_n1).sqrt() * e_nm[:, 1:]",
+        "tests/simulation/test_noise.py",
+        "the variance of autocorrelated noise falls from row to row",
+    ),
+    Mutant(
+        "simulation/mechanisms.py",
+        "return x_npm.square() * x_npm",
+        "return x_npm.square()",
+        "tests/simulation/test_mechanisms.py",
+        "cubes are squares",
+    ),
+    Mutant(
+        "simulation/graphs.py",
+        "above_bj = (level_bd[:, :j] + 1) * arrows_jbi[j, :, :j]",
+        "above_bj = level_bd[:, :j].clamp(min=1) * arrows_jbi[j, :, :j]",
+        "tests/simulation/test_graphs.py",
+        "children are simulated before their parents",
+    ),
+    Mutant(
+        "simulation/values.py",
+        "return torch.lerp(unit(signal_nm), noise_nm, share_n1)",
+        "return torch.lerp(noise_nm, unit(signal_nm), share_n1)",
+        VALUES,
+        "shares of noise and signal are exchanged",
+    ),
+    Mutant(
+        "simulation/values.py",
+        "x_bdm = _observe(rng, plan, values.x_nm)[plan.row_bd]",
+        "x_bdm = _observe(rng, plan, values.x_nm)[plan.row_bd.flip(1)]",
+        VALUES,
+        "columns of tables are not those of their graphs",
+    ),
+    # ── training ──────────────────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        "training/objectives.py",
+        "binary = torch.where(labels > 0, log_edge, log_pairs[..., 0])",
+        "binary = torch.where(labels > 1, log_edge, log_pairs[..., 0])",
+        "tests/training/test_objectives.py",
+        "the loss rewards the network for missing links",
+    ),
+    Mutant(
+        "training/data.py",
+        "return (from_a & from_b & apart_s[:, None] & (roles_sw == CANDIDATE))",
+        "return (from_a & from_b & (roles_sw == CANDIDATE))",
+        "tests/training/test_data.py",
+        "children of linked parents are learnt as immoralities",
+    ),
+    Mutant(
+        "training/step.py",
+        "left = min(1.0, max(0.0, 1 - progress) / config.decay_share)",
+        "left = min(1.0, max(0.0, progress) / config.decay_share)",
+        "tests/training/test_step.py tests/training/test_loop.py",
+        "the learning rate rises where it should fall",
+    ),
+    Mutant(
+        "training/muon.py",
+        "p.sub_(rate * (0.2 * max(rows, columns) ** 0.5) * update_nrc.reshape(p.shape))",
+        "p.sub_(rate * (0.2 * min(rows, columns) ** 0.5) * update_nrc.reshape(p.shape))",
+        "tests/training/test_muon.py",
+        "steps of Muon are too short for matrices that are not square",
+    ),
+    Mutant(
+        "training/calibration.py",
+        "scaled = logits_n3 / log_temperature.exp() + offsets - offsets.mean()",
+        "scaled = logits_n3 * log_temperature.exp() + offsets - offsets.mean()",
+        "tests/training/test_calibration.py",
+        "the inverse of the temperature is fitted",
+    ),
+    # ── benchmarks ────────────────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        "benchmarks/scores.py",
+        "return np.maximum(scores, scores.T)",
+        "return (scores + scores.T) / 2",
+        "tests/benchmarks/test_scores.py",
+        "arrows rank half-way to absent edges",
+    ),
+    Mutant(
+        "benchmarks/report/summary.py",
+        'rank(axis=1, ascending=not is_better_high, method="average")',
+        'rank(axis=1, ascending=is_better_high, method="average")',
+        "tests/benchmarks/report/test_summary.py",
+        "the worst method has rank 1",
+    ),
+    Mutant(
+        "benchmarks/cases.py",
+        "rows = min(n_rows, MAX_ROWS)",
+        "rows = max(n_rows, MAX_ROWS)",
+        "tests/benchmarks/test_cases.py",
+        "long third-party tables are not thinned out",
+    ),
+    Mutant(
+        "benchmarks/baselines/partial_correlation.py",
+        "np.sqrt(max(n_samples - n_variables - 1, 1))",
+        "np.sqrt(n_samples)",
+        "tests/benchmarks/baselines/test_baselines.py -k 'partial or fisher or pairs'",
+        "the test of a partial correlation forgets what it conditions on",
+    ),
+    # ── cli, web ──────────────────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        "cli/_infer.py",
+        'given[objective] = 0.5 if objective == "threshold" else 0.1',
+        'given[objective] = 0.1 if objective == "threshold" else 0.5',
+        "tests/cli/test_cli.py",
+        "--objective without a number takes that of the other objective",
+    ),
+    Mutant(
+        "cli/_summary.py",
+        'return sum(1 - link.numbers["skeleton"] for link in links)',
+        'return sum(link.numbers["skeleton"] for link in links)',
+        "tests/cli/test_cli.py",
+        "the number of links that are expected to be false is that of the true ones",
+    ),
+    Mutant(
+        "web/server.py",
+        "if origin is not None and urlsplit(origin).netloc != host:",
+        "if origin is not None and urlsplit(origin).netloc == host:",
+        "tests/web/test_web.py",
+        "the page takes tables from foreign sites only",
+    ),
+    Mutant(
+        "web/server.py",
+        """name = re.split(r"[\\\\/]", name)[-1]""",
+        """name = re.split(r"[\\\\/]", name)[0]""",
+        "tests/web/test_web.py",
+        "an uploaded table is called after the uploader's folder",
+    ),
+)
+
+
+def find_snippet(mutant: Mutant, root: Path = ROOT) -> int:
+    """How often the snippet of a mutant occurs in its file; 0 without such a file."""
+    path = root / SOURCE / mutant.file
+    return path.read_text(encoding="utf-8").count(mutant.old) if path.is_file() else 0
+
+
+def try_mutant(mutant: Mutant, tree: Path) -> Verdict:
+    """Apply a mutant to a copy of the tree, run its tests, and take it back."""
+    if (n_found := find_snippet(mutant, tree)) != 1:
+        return Verdict("error", f"the snippet occurs {n_found} times in {mutant.file}")
+    path = tree / SOURCE / mutant.file
+    healthy = path.read_text(encoding="utf-8")
+    path.write_text(healthy.replace(mutant.old, mutant.new), encoding="utf-8")
+    try:
+        return run_tests(mutant.tests, tree)
+    finally:
+        path.write_text(healthy, encoding="utf-8")
+
+
+def run_tests(tests: str, tree: Path) -> Verdict:
+    """Run tests in a copy until one fails. Anything but failed or passed tests is an error, not a death."""
+    # Compiled files are recognised by the second in which their source was written: too coarse for mutants.
+    environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", *shlex.split(tests)]
+    try:
+        done = subprocess.run(
+            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Verdict("error", f"the tests did not end within {LIMIT_SECONDS} seconds")
+    if done.returncode == 0:
+        return Verdict("survived", f"all of {tests} passed")
+    failed = re.search(r"^FAILED (\S+)", done.stdout, flags=re.MULTILINE)
+    if done.returncode == 1 and failed:
+        return Verdict("killed", f"by {failed[1]}")
+    return Verdict("error", f"pytest ended with {done.returncode}: {(done.stdout + done.stderr).strip()[-300:]}")
+
+
+@contextlib.contextmanager
+def copies(number: int) -> Iterator[queue.Queue[Path]]:
+    """So many copies of the working tree, all that git does not ignore, in a folder that goes away."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    names = [name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
+    trees: queue.Queue[Path] = queue.Queue()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        for k in range(number):
+            tree = Path(folder) / str(k)
+            for name in names:
+                (tree / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, tree / name)
+            trees.put(tree)
+        yield trees
+
+
+def main() -> int:
+    """Try mutants and report; the exit status is the number of those that were not killed, 1 at most."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", type=int, nargs="+", metavar="N", help="these mutants, by their number")
+    parser.add_argument("--jobs", type=int, default=2, help="how many at a time (default: 2)")
+    parser.add_argument("--list", action="store_true", help="print what they are and stop")
+    asked = parser.parse_args()
+    chosen = [(k, mutant) for k, mutant in enumerate(MUTANTS) if asked.only is None or k in asked.only]
+    if asked.list:
+        print("\n".join(f"{k:3d}  {mutant.file}: {mutant.breaks}" for k, mutant in chosen))
+        return 0
+    kinds = []
+    with copies(asked.jobs) as trees, ThreadPoolExecutor(asked.jobs) as pool:
+
+        def work(mutant: Mutant) -> Verdict:
+            tree = trees.get()
+            try:
+                return try_mutant(mutant, tree)
+            finally:
+                trees.put(tree)
+
+        for (k, mutant), verdict in zip(chosen, pool.map(work, [mutant for _, mutant in chosen]), strict=True):
+            print(f"{k:3d}  {verdict.kind:8}  {mutant.file}: {mutant.breaks} ({verdict.detail})", flush=True)
+            kinds.append(verdict.kind)
+    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("killed", "survived", "error"))
+    print(f"{len(kinds)} mutants: {counts}")
+    return int(kinds.count("killed") < len(kinds))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
