@@ -1,4 +1,5 @@
-# Everything is built into .venv; the two commands a newcomer needs are `make demo` and `make test`.
+# Everything is built into .venv; the two commands a newcomer needs are `make demo` and `make test`. What takes long,
+# more seeds and thorough laws, is tested by `make test-all`.
 PYTHON ?= python3
 BIN := .venv/bin
 

@@ -227,8 +227,8 @@ MUTANTS = (
     ),
     Mutant(
         "nn/edge_net.py",
-        "(logits_bdd3 + logits_bdd3.transpose(-3, -2)) / 2",
-        "logits_bdd3 * 1.0",
+        "turned_bddo = z_bddo.transpose(-3, -2)",
+        "turned_bddo = z_bddo * 1.0",
         EDGES,
         "logits of (i, j) and of (j, i) differ",
     ),
@@ -407,8 +407,8 @@ MUTANTS = (
     ),
     Mutant(
         "simulation/values.py",
-        "x_bdm = _observe(rng, plan, values.x_nm)[plan.row_bd]",
-        "x_bdm = _observe(rng, plan, values.x_nm)[plan.row_bd.flip(1)]",
+        "x_bdm = _measure(rng, plan, values.x_nm)[plan.row_bd]",
+        "x_bdm = _measure(rng, plan, values.x_nm)[plan.row_bd.flip(1)]",
         VALUES,
         "columns of tables are not those of their graphs",
     ),
@@ -480,10 +480,10 @@ MUTANTS = (
     # ── cli, web ──────────────────────────────────────────────────────────────────────────────────────────
     Mutant(
         "cli/_infer.py",
-        'given[objective] = 0.5 if objective == "threshold" else 0.1',
-        'given[objective] = 0.1 if objective == "threshold" else 0.5',
+        "raise typer.Exit(1)",
+        "raise typer.Exit(0)",
         "tests/cli/test_cli.py",
-        "--objective without a number takes that of the other objective",
+        "the exit code says that all is well where tables of a folder failed",
     ),
     Mutant(
         "cli/_summary.py",

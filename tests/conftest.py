@@ -5,6 +5,7 @@ import torch
 import torch._dynamo.testing
 from torch.testing import assert_close
 
+from cases import SEEDS
 from graphbam.nn.edge_net import DESIGNS, EdgeNet
 from graphbam.nn.immorality_net import ImmoralityNetConfig
 from graphbam.training import TrainConfig
@@ -16,7 +17,7 @@ SMALL = {"bilinear_layers": 1, "max_candidates": 2, "max_neighbours": 3}
 torch.set_num_threads(1)  # toy sizes: threads would only wait for each other, and for the other test process
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=SEEDS)
 def rng(request):
     return torch.Generator().manual_seed(request.param)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
+import sys
 from pathlib import Path
-
-import pytest
 
 SRC = Path(__file__).resolve().parents[1] / "src" / "graphbam"
 
@@ -74,37 +73,51 @@ def tree_of(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def each_module(files=FILES):
-    return pytest.mark.parametrize("path", [pytest.param(path, id=module_of(path)) for path in files])
+def room_of(path):
+    return module_of(path).split(".")[0]
 
 
 INNER = [path for path in FILES if module_of(path) != "__init__"]
 
 
-@each_module(INNER)
-def test_imports_stay_within_the_allow_list(path):
-    room = module_of(path).split(".")[0]
-    assert room in ALLOWED, f"{room} is not listed: say which rooms it may import"
-    seen = rooms_in(imported(ast.walk(tree_of(path))))
-    assert sorted(name for name in seen if not within(name, ALLOWED[room] | {room})) == []
+def test_every_room_is_listed():
+    assert {room_of(path) for path in INNER} <= {*ALLOWED}, "say which rooms a new one may import"
 
 
-@each_module()
-def test_imports_are_absolute_and_optional_ones_wait(path):
-    tree, room = tree_of(path), module_of(path).split(".")[0]
-    assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
-    at_once = imported(tree.body)
-    if room != "web":  # the web package as a whole is loaded inside a function
-        assert not {name for name in at_once if within(name, OPTIONAL)}
-    assert not {name for name in rooms_in(at_once) if (room, name.split(".")[0]) in LAZY_ROOMS}
+def test_imports_stay_within_the_allow_list():
+    strange = {}
+    for path in INNER:
+        seen = rooms_in(imported(ast.walk(tree_of(path))))
+        strange[module_of(path)] = {name for name in seen if not within(name, ALLOWED[room_of(path)] | {room_of(path)})}
+    assert {module: names for module, names in strange.items() if names} == {}
 
 
-@each_module([path for path in INNER if module_of(path).split(".")[0] in FOREIGN])
-def test_the_vocabulary_loads_with_little(path):
-    import sys
+def test_imports_are_absolute():
+    relative = {
+        module_of(path): node.lineno
+        for path in FILES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ImportFrom) and node.level
+    }
+    assert relative == {}
 
-    outside = {name.split(".")[0] for name in imported(tree_of(path).body)} - {"graphbam"}
-    assert outside - sys.stdlib_module_names <= FOREIGN[module_of(path).split(".")[0]]
+
+def test_optional_packages_and_pictures_wait_inside_functions():
+    early = {}
+    for path in FILES:
+        at_once, room = imported(tree_of(path).body), room_of(path)
+        early[module_of(path)] = {name for name in rooms_in(at_once) if (room, name.split(".")[0]) in LAZY_ROOMS}
+        if room != "web":  # the web package as a whole is loaded inside a function
+            early[module_of(path)] |= {name for name in at_once if within(name, OPTIONAL)}
+    assert {module: names for module, names in early.items() if names} == {}
+
+
+def test_the_vocabulary_loads_with_little():
+    heavy = {}
+    for path in (path for path in INNER if room_of(path) in FOREIGN):
+        outside = {name.split(".")[0] for name in imported(tree_of(path).body)} - {"graphbam"}
+        heavy[module_of(path)] = outside - sys.stdlib_module_names - FOREIGN[room_of(path)]
+    assert {module: names for module, names in heavy.items() if names} == {}
 
 
 def test_nobody_imports_in_circles():

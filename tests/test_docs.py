@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import each
 from graphbam.benchmarks.baselines import BASELINES
 from graphbam.simulation import GRAPHS, MECHANISMS, NOISES
 from standins import Contrast
@@ -17,7 +18,7 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
 MODULES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "runs").glob("*.py")])
 
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+each_page = each("page", PAGES)
 
 
 def read_docstrings(path):

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import graphbam
+from cases import each
 from graphbam.errors import ConfigError, GraphbamError, Setting
 
 
-@pytest.mark.parametrize("name", graphbam.__all__)
+@each("name", graphbam.__all__)
 def test_every_public_name_resolves(name):
     assert getattr(graphbam, name) is not None
     assert name in dir(graphbam)
@@ -68,7 +69,7 @@ def test_type_checkers_know_every_public_name(tmp_path, monkeypatch):
 # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("setting", "python", "option"), [
+@each(("setting", "python", "option"), [
     (Setting("encode", True), "encode=True", "--encode"),
     (Setting("drop", ["a b", "c"]), "drop=['a b', 'c']", "--drop 'a b' --drop c"),
     (Setting("max_rows", 1), "max_rows=1", "--max-rows 1"),

@@ -14,6 +14,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import graphbam as gb
+from cases import SEEDS, each
 from graphbam.directions.cpdag import expected_shd
 from graphbam.errors import ConfigError, GraphbamError, GraphError, OrientationMissingError, ResultError
 from graphbam.graphs.cut import Cut
@@ -26,7 +27,7 @@ D = 6
 NAMES = tuple("abcdef")
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=SEEDS)
 def result(request):
     p = np.random.default_rng(request.param).dirichlet([2, 1, 0.5], size=(D, D))
     return Result(NAMES, p)
@@ -41,7 +42,7 @@ def test_probabilities_are_a_proper_answer(result):
         p[0, 1] = 0
 
 
-@pytest.mark.parametrize("threshold", [0.2, 0.5, 0.9])
+@each("threshold", [0.2, 0.5, 0.9])
 def test_graphs_hold_the_pairs_above_the_threshold(result, threshold):
     p = result.probabilities
     assert np.array_equal(result.skeleton(threshold).adjacency, p[..., 1] >= threshold)
@@ -57,7 +58,7 @@ def test_certain_edges_survive_every_threshold(result):
     assert ("c", "d") not in sure.skeleton(1e-12).undirected_edges()
 
 
-@pytest.mark.parametrize("cut", [{"threshold": 0.0}, {"threshold": 1.1}, {"fdr": 0.0}, {"fdr": 1.0}])
+@each("cut", [{"threshold": 0.0}, {"threshold": 1.1}, {"fdr": 0.0}, {"fdr": 1.0}])
 def test_cuts_outside_their_range_are_refused(result, cut):
     with pytest.raises(ConfigError, match="pass a number"):
         result.skeleton(**cut)
@@ -99,7 +100,7 @@ def test_two_variables_have_no_common_child():
 # ── directions ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture(params=range(4))
+@pytest.fixture(params=SEEDS)
 def directed(request):
     """A result with random collider claims: likely ones, unlikely ones, and some that contradict each other."""
     rng = np.random.default_rng([7, request.param])
@@ -111,7 +112,7 @@ def directed(request):
 CUTS = [{}, {"fdr": 0.1}, {"fdr": 0.3}, {"threshold": 0.3}, {"objective": "shd"}]
 
 
-@pytest.mark.parametrize("ask", [
+@each("ask", [
     Result.cpdag, Result.arrows, Result.to_dag, lambda r: r.arrow_probabilities, lambda r: r.sample_dags(3),
 ])  # fmt: skip
 def test_without_colliders_directions_are_refused_in_one_sentence(result, ask):
@@ -120,7 +121,7 @@ def test_without_colliders_directions_are_refused_in_one_sentence(result, ask):
     assert issubclass(OrientationMissingError, GraphbamError)
 
 
-@pytest.mark.parametrize("cut", CUTS)
+@each("cut", CUTS)
 def test_whatever_the_networks_say_it_is_a_cpdag(directed, cut):
     assert is_cpdag(directed.cpdag(**cut).adjacency)
 
@@ -171,7 +172,7 @@ def test_links_that_differ_from_the_cut_are_named():
     assert "left out" not in result.summary()
 
 
-@pytest.mark.parametrize(("cut", "says"), [
+@each(("cut", "says"), [
     ({"fdr": 0.1, "threshold": 0.5}, "both given"),
     ({"threshold": 1.5}, "threshold=1.5"),
     ({"fdr": 0.0}, "fdr=0.0"),
@@ -183,7 +184,7 @@ def test_cuts_that_make_no_sense_are_refused(directed, cut, says):
         directed.cpdag(**cut)
 
 
-@pytest.mark.parametrize("cut", CUTS)
+@each("cut", CUTS)
 def test_arrows_are_listed_with_probabilities_that_fit_together(directed, cut):
     graph, table = directed.cpdag(**cut), directed.arrows(**cut)
     assert {(r.a, r.b) for r in table.itertuples() if r.edge == "->"} == set(graph.directed_edges())
@@ -210,7 +211,7 @@ def test_the_table_of_pairs_tells_directions_too(directed):
         assert row.backward == directed.arrow_probabilities[place[row.b], place[row.a]]
 
 
-@pytest.mark.parametrize("copy", [
+@each("copy", [
     lambda r: pickle.loads(pickle.dumps(r)),
     lambda r: Result.from_dict(json.loads(json.dumps(r.to_dict()))),
     dataclasses.replace,
@@ -233,7 +234,7 @@ def test_a_pickle_holds_no_old_decisions(directed):
     assert len(pickle.dumps(directed)) == size
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_sampled_dags_belong_to_the_class(directed, seed):
     cpdag = directed.cpdag()
     dags = directed.sample_dags(20, seed)
@@ -243,13 +244,13 @@ def test_sampled_dags_belong_to_the_class(directed, seed):
         assert dag.to_cpdag() == cpdag
 
 
-@pytest.mark.parametrize("known", [
+@each("known", [
     {"required": ["a -> b", "c -> b"]},
     {"tiers": [["f", "e"], ["d"], ["a", "b", "c"]]},
     {"forbidden": ["a -> b", "b -> c", "c -> d", "d -- e"]},
     {"tiers": [["a", "b"], ["c", "d"]], "within_tiers": False, "required": ["a -- c"]},
 ])  # fmt: skip
-@pytest.mark.parametrize("cut", CUTS)
+@each("cut", CUTS)
 def test_knowledge_holds_in_the_graph(directed, known, cut):
     knowledge = Knowledge(**known)
     p = knowledge.apply(NAMES, directed.probabilities)
@@ -342,7 +343,7 @@ def test_a_saved_result_comes_back(directed, tmp_path):
         assert again.cpdag() == directed.cpdag()
 
 
-@pytest.mark.parametrize(("change", "says"), [
+@each(("change", "says"), [
     ({"version": 2}, "has version 2, and this graphbam reads version 1"),
     ({"version": None}, "has version None"),
     ({"format": "graphbam-graph"}, "holds 'graphbam-graph'"),
@@ -386,7 +387,7 @@ def test_notebooks_show_a_small_card(directed, monkeypatch):
     assert "matplotlib is not installed" in plain
 
 
-@pytest.mark.parametrize("p", [np.zeros((2, 2, 3)) - 1, np.full((2, 2, 3), np.nan), np.ones((3, 3, 3))])
+@each("p", [np.zeros((2, 2, 3)) - 1, np.full((2, 2, 3), np.nan), np.ones((3, 3, 3))])
 def test_improper_probabilities_are_refused(p):
     with pytest.raises(GraphError, match="probabilities"):
         Result(("a", "b"), p)
@@ -459,7 +460,7 @@ def test_noise_has_no_pairs_with_a_common_child():
 
 
 @pytest.mark.skipif(not NAMES_OF_TABLES, reason=f"third-party tables are not at {DATA}")
-@pytest.mark.parametrize("name", QUICK)
+@each("name", QUICK)
 def test_decisions_on_third_party_tables(name):
     check_decisions(gb.infer(pd.read_csv(DATA / name / "data.csv.gz").iloc[:150]))
 

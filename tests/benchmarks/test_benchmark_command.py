@@ -5,6 +5,7 @@ import sys
 import pandas as pd
 import pytest
 
+from cases import each
 from graphbam import cli
 from graphbam.benchmarks.cases import SUITES
 from graphbam.benchmarks.run import Standing
@@ -61,7 +62,7 @@ def test_the_choices_are_listed(run):
     assert all(f"{name} cases ({len(names)})" in text for name, names in SUITES.items())
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["--methods", "nobody", "--cases", "quick"], "error: no method is called 'nobody'"),
@@ -92,7 +93,7 @@ def test_a_method_in_the_current_folder_is_found(run, tmp_path, monkeypatch):
     assert text.splitlines()[1].split() == ["my-method", "1"]
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(3.2, "3 s"), (100.0, "2 min"), (7200.0, "2.0 h")])
+@each(("seconds", "words"), [(3.2, "3 s"), (100.0, "2 min"), (7200.0, "2.0 h")])
 def test_remaining_time_is_told_in_fitting_units(seconds, words):
     row = {"method": "pc", "case": "sine-d5-m40", "status": "ok"}
     assert _benchmark.describe(Standing(1, 9, row, seconds)) == f"about {words} left · pc · sine-d5-m40 · ok"

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from cases import each
 from graphbam.benchmarks.cases import (
     MAX_ROWS,
     PAPER_FAMILIES,
@@ -66,7 +67,7 @@ def test_patterns_match_the_cases_of_all_suites():
     assert set(names("*-d10-m200")) == {f"{name}-d10-m200" for name in (*PAPER_FAMILIES, *UNSEEN)}
 
 
-@pytest.mark.parametrize(
+@each(
     ("word", "message"),
     [
         ("papre", "no case is called 'papre', and it is no folder; did you mean 'paper'"),
@@ -118,7 +119,7 @@ def test_the_manifest_decides_family_and_kind_of_truth(tmp_path):
     assert resolve_cases([str(tmp_path / "data" / "b")]) == [cases["data/b"]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("manifest", "message"),
     [
         ("name,family\na,chain\n", "lacks the column 'acyclic'"),

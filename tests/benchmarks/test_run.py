@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
+from cases import each
 from graphbam.benchmarks import run as runner
 from graphbam.benchmarks.baselines import Method
 from graphbam.benchmarks.cases import draw_problem, resolve_cases
@@ -94,7 +95,7 @@ def test_a_time_out_is_a_row_and_larger_cases_are_spared(results):
     assert not pd.isna([late["n_edges"], late["hardware"], spared["fingerprint"]]).any()
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "status", "reason"),
     [
         ("glutton", "memory", "more than 150 MiB ("),
@@ -207,7 +208,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
 # ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"methods": ["nobody"]}, "no method is called 'nobody'"),
@@ -286,7 +287,7 @@ def test_small_tables_come_first_and_methods_stay_together_in_a_class_of_widths(
     assert keys == [(*table, method) for tables in (small, large) for method in "ba" for table in tables]
 
 
-@pytest.mark.parametrize("status", ["ok", "error", "timeout", "memory", "skipped"])
+@each("status", ["ok", "error", "timeout", "memory", "skipped"])
 def test_only_what_is_to_be_done_again_is_open(status):
     assert is_open(None, frozenset())
     assert not is_open(row(status=status), frozenset())
@@ -299,7 +300,7 @@ def test_what_was_spared_is_done_again_with_the_time_outs():
     assert not is_open(row(status="skipped") | {"reason": "needs R"}, frozenset({"timeout"}))
 
 
-@pytest.mark.parametrize(
+@each(
     ("case", "method", "is_spared"),
     [
         ("sine-d50-m200", "a", True),

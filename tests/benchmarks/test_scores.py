@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cases import each
 from graphbam.benchmarks.baselines._base import Answer, grade
 from graphbam.benchmarks.cases import Problem
 from graphbam.benchmarks.scores import CPDAG_COLUMNS, MORAL_COLUMNS, SKELETON_COLUMNS, score_answer
@@ -112,7 +113,7 @@ def test_without_true_edges_rankings_are_not_defined():
     assert (scores["skeleton_shd"], scores["arrow_precision"]) == (1, 0.0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "message"),
     [
         (Answer(adjacency(2), np.zeros((2, 2))), "graph_dd is no matrix of 3 × 3"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from cases import each
 from graphbam.benchmarks.store import COLUMNS, Settings, open_journal, settle, tidy, write_results, write_settings
 from graphbam.errors import ConfigError
 
@@ -39,13 +40,13 @@ def test_other_rules_are_refused_by_name(tmp_path):
     assert "memory_limit" not in str(refused.value)
 
 
-@pytest.mark.parametrize("change", [{"trials": 0}, {"time_limit": 0.0}, {"memory_limit": -1.0}])
+@each("change", [{"trials": 0}, {"time_limit": 0.0}, {"memory_limit": -1.0}])
 def test_impossible_settings_are_refused(tmp_path, change):
     with pytest.raises(ConfigError, match=next(iter(change))):
         settle(tmp_path, change)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"colour": 1}', '{"trials": 0}'])
+@each("text", ["{", "[]", '{"colour": 1}', '{"trials": 0}'])
 def test_damaged_settings_are_refused(tmp_path, text):
     (tmp_path / "settings.json").write_text(text)
     with pytest.raises(ConfigError, match=r"settings\.json is damaged"):
@@ -64,7 +65,7 @@ def test_rows_come_back_and_the_last_of_a_key_counts(tmp_path):
         assert journal.rows["sine-d5-m40", 0, "toy"] == row(reason="second thoughts – ü")
 
 
-@pytest.mark.parametrize("keep", [1, 20, -1])
+@each("keep", [1, 20, -1])
 def test_a_torn_last_line_is_cut_off_and_its_fit_counts_as_not_done(tmp_path, keep):
     with open_journal(tmp_path) as journal:
         journal.append(row(trial=0))
@@ -78,7 +79,7 @@ def test_a_torn_last_line_is_cut_off_and_its_fit_counts_as_not_done(tmp_path, ke
     assert [json.loads(line)["trial"] for line in path.read_text().splitlines()] == [0, 2]
 
 
-@pytest.mark.parametrize("line", [b"not json", b"[]", b'{"case": "a"}'])
+@each("line", [b"not json", b"[]", b'{"case": "a"}'])
 def test_damage_inside_is_named_by_line(tmp_path, line):
     with open_journal(tmp_path) as journal:
         journal.append(row())

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 import toys
+from cases import each
 from graphbam.benchmarks import worker as workers
 from graphbam.benchmarks.worker import (
     Limits,
@@ -60,7 +61,7 @@ def wait_until_gone(*pids, seconds=10):
 # ── inside the process ────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@each(
     ("toy", "status", "reason"),
     [
         ("Correlation", "ok", None),

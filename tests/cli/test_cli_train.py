@@ -6,6 +6,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from cases import each
 from graphbam.cli import app
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.nn.weights import load_colliders, load_weights, save_weights
@@ -25,7 +26,7 @@ def test_train_writes_weights_and_log_and_resumes(tmp_path):
     assert json.loads((out / "log.jsonl").read_text().splitlines()[-1])["step"] == 5
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "error", "message"),
     [
         (["--network", "huge", "--steps", 1], ConfigError, "choose from"),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from graphbam.directions.arrows import arrow_probabilities
 from graphbam.directions.immoralities import Beliefs
 from graphbam.graphs.graph import skeleton
@@ -32,7 +33,7 @@ def test_without_a_claim_the_likelier_common_neighbour_gets_more_of_the_moral_pr
     assert arrow_dd[2, 3] == pytest.approx(0.8 * 0.5 / 1.5)
 
 
-@pytest.mark.parametrize(
+@each(
     ("edges", "colliders", "arrow", "expected"),
     [
         # R1 twice, the second through an edge less likely than the collider

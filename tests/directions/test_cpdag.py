@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from graphbam.directions import cpdag as decisions
 from graphbam.directions.cpdag import choose_links, direct_links, expected_shd, forced_arrows
 from graphbam.directions.immoralities import Beliefs, read_probabilities
@@ -67,8 +68,8 @@ def test_orienting_any_skeleton_by_any_claims_gives_a_cpdag(draw, d, fitting, ac
     assert not p[adj == 0].any()
 
 
-@pytest.mark.parametrize("d", [4, 5, 6, 7])
-@pytest.mark.parametrize("p", [0.0, 0.5, 1.0])
+@each("d", [4, 5, 6, 7])
+@each("p", [0.0, 0.5, 1.0])
 def test_rings_are_directed_with_contradictory_claims(d, p):
     """A collider claimed everywhere on a ring: no two neighbours can both be one."""
     result = orient(ring(d), [(*triple, p) for triple in unshielded(ring(d))])
@@ -268,7 +269,7 @@ def test_decisions_follow_the_variables(d, seed, cut):
 # ── exact with exact probabilities ─────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("cut", CUTS)
+@each("cut", CUTS)
 def test_certain_probabilities_give_the_true_cpdag_of_every_small_dag(cut):
     """All 543 DAGs, grouped in their 185 classes."""
     for members in markov_classes(4):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from cases import each
 from graphbam.directions.immoralities import (
     IMMORALITY,
     LEAST,
@@ -94,7 +95,7 @@ def test_the_network_alone_keeps_its_word(triples, said, p_dd3):
         assert np.stack([table["a"], table["c"], table["b"]], axis=1).tolist() == triples.tolist()
 
 
-@pytest.mark.parametrize("term", ["child", "moral", "links"])
+@each("term", ["child", "moral", "links"])
 def test_more_evidence_makes_an_immorality_likelier(triples, said, p_dd3, term):
     weights = ALONE | {"moral": 0.5, "links": 0.5}
     before = combine(triples, said, p_dd3, weights)["probability"]
@@ -152,7 +153,7 @@ def test_knowledge_in_words_becomes_forbidden_arrows():
     assert orient(complete(3), forbidden=forbidden).adjacency.tolist() == [[0, 0, 1], [1, 0, 1], [1, 0, 0]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("rows", "forbidden", "error", "message"),
     [
         ([(0, 1, 2)], None, GraphError, r"collider 0 has 3 entries; it must be \(a, c, b, prob"),

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from cases import each
 from graphbam.errors import ConfigError
 from graphbam.graphs.cut import Cut
 
 
-@pytest.mark.parametrize("fdr", [0.05, 0.2, 0.5, 0.9])
-@pytest.mark.parametrize("seed", range(5))
+@each("fdr", [0.05, 0.2, 0.5, 0.9])
+@each("seed", range(5))
 def test_false_discovery_sets_are_the_largest_allowed(fdr, seed):
     p = np.random.default_rng(seed).beta(0.5, 0.5, size=40)
     chosen = Cut(fdr=fdr).choose(p)
@@ -28,7 +29,7 @@ def test_impossible_pairs_are_never_chosen():
     assert Cut(fdr=0.9).choose(np.array([1.0, 0.0])).tolist() == [True, False]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_a_looser_cut_keeps_what_a_stricter_one_chose(seed):
     rng = np.random.default_rng(seed)
     p = rng.beta(0.3, 0.5, size=60).round(rng.integers(1, 6))
@@ -53,7 +54,7 @@ def test_links_are_a_symmetric_choice_among_pairs():
     assert Cut(fdr=0.15).links(p).sum() == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "meant"),
     [((), Cut()), ((0.7,), Cut(threshold=0.7)), ((1,), Cut(threshold=1.0)), ((Cut(fdr=0.2),), Cut(fdr=0.2))],
 )
@@ -62,7 +63,7 @@ def test_a_plain_number_is_a_threshold(given, meant):
     assert Cut.read(threshold=meant.threshold, fdr=meant.fdr) == meant
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "says"),
     [
         (lambda: Cut(threshold=0.5, fdr=0.1), "threshold and fdr were both given"),

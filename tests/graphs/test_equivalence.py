@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from graphbam.errors import GraphError, KnowledgeError
 from graphbam.graphs import equivalence as meek
 from graphbam.graphs.equivalence import (
@@ -167,7 +168,7 @@ PATTERNS = {
 }
 
 
-@pytest.mark.parametrize("rule", PATTERNS)
+@each("rule", PATTERNS)
 def test_a_rule_fires_exactly_on_its_pattern(rule):
     """Over all 4096 graphs of four variables; a pattern's first two variables are the arrow it forces."""
     size, pattern = PATTERNS[rule]
@@ -180,7 +181,7 @@ def test_a_rule_fires_exactly_on_its_pattern(rule):
     assert fired
 
 
-@pytest.mark.parametrize("rule", PATTERNS)
+@each("rule", PATTERNS)
 def test_a_rule_sees_patterns_inside_larger_graphs(rule):
     size, pattern = PATTERNS[rule]
     rng = np.random.default_rng(4)
@@ -354,7 +355,7 @@ CHAIN = skeleton([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
 TRIANGLE = skeleton([[0, 1, 1], [0, 0, 1], [0, 0, 0]])
 
 
-@pytest.mark.parametrize(
+@each(
     ("cpdag", "required", "forbidden", "message"),
     [
         (COLLIDER, [(2, 0)], [], "required 2 → 0: the opposite arrow already follows from the given graph"),

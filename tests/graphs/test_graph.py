@@ -13,6 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from graphbam.errors import GraphError
 from graphbam.graphs.equivalence import consistent_extension, dag_to_cpdag, is_cpdag
 from graphbam.graphs.graph import (
@@ -118,14 +119,14 @@ def test_ancestors_by_walking(dag):
         assert set(np.flatnonzero(before[node])) == descendants(dag, node)
 
 
-@pytest.mark.parametrize(
+@each(
     ("adj", "message"),
     [
         (CYCLE, r"the cycle (0 → 1 → 2 → 0|1 → 2 → 0 → 1|2 → 0 → 1 → 2); remove"),
         ([[0, 1], [1, 0]], "0 — 1 is undirected; choose a direction"),
     ],
 )
-@pytest.mark.parametrize("function", [topological_order, dag_to_cpdag])
+@each("function", [topological_order, dag_to_cpdag])
 def test_what_is_no_dag_is_named(function, adj, message):
     with pytest.raises(GraphError, match=message):
         function(adj)
@@ -146,7 +147,7 @@ def test_a_named_cycle_is_one_of_the_graph():
 # ── the door ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@each(
     ("adj", "message"),
     [
         (np.zeros((2, 3)), r"shape \(2, 3\); it must be square"),
@@ -156,13 +157,13 @@ def test_a_named_cycle_is_one_of_the_graph():
         ([[0, 1], [0, 1]], r"adjacency\[1, 1\] is 1: a variable cannot point at itself"),
     ],
 )
-@pytest.mark.parametrize("function", [check_adjacency, skeleton, dag_to_cpdag, is_dag, is_cpdag, edge_classes])
+@each("function", [check_adjacency, skeleton, dag_to_cpdag, is_dag, is_cpdag, edge_classes])
 def test_bad_matrices_are_refused_at_the_door(function, adj, message):
     with pytest.raises(GraphError, match=message):
         function(adj)
 
 
-@pytest.mark.parametrize("kind", [bool, np.int8, int, float, np.uint8])
+@each("kind", [bool, np.int8, int, float, np.uint8])
 def test_any_kind_of_number_is_welcome_and_left_alone(kind):
     adj = CHAIN.astype(kind)
     before = adj.copy()
@@ -248,7 +249,7 @@ def test_networkx_sees_the_same_graph(mixed):
     np.testing.assert_array_equal(back, dag)
 
 
-@pytest.mark.parametrize(
+@each(
     ("names", "message"),
     [
         (["a", "b"], "2 names for 3 variables"),

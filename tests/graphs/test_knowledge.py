@@ -9,13 +9,14 @@ import pickle
 import numpy as np
 import pytest
 
+from cases import SEEDS, each
 from graphbam.errors import KnowledgeError
 from graphbam.graphs.knowledge import Knowledge, find_cycle, read_edge
 
 NAMES = ["a", "b", "c", "d"]
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=SEEDS)
 def p_dd3(request):
     p = np.random.default_rng(request.param).dirichlet([1, 1, 1], size=(4, 4))
     return (p + p.transpose(1, 0, 2)) / 2
@@ -103,7 +104,7 @@ CONTRADICTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("values", "says"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+@each(("values", "says"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
 def test_contradictions_are_refused_with_the_culprit(values, says):
     with pytest.raises(KnowledgeError, match=says):
         Knowledge.from_dict(values)
@@ -137,7 +138,7 @@ def test_names_with_dashes_need_the_long_spelling():
     assert read_edge("IL-6 -> CRP") == ("IL-6", "CRP", True)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_cycles_are_found_exactly_when_there_are_some(seed):
     networkx = pytest.importorskip("networkx")
     rng = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import SEEDS, each
 from graphbam.errors import ConfigError, GraphError
 from graphbam.graphs.equivalence import dag_to_cpdag
 from graphbam.graphs.graph import moral_graph, skeleton
@@ -34,7 +35,7 @@ FORK = COLLIDER.T
 EMPTY = np.zeros((3, 3))
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=SEEDS)
 def rng(request):
     return np.random.default_rng(request.param)
 
@@ -215,7 +216,7 @@ def test_honest_probabilities_are_calibrated_and_bold_ones_are_not():
 # ── the door ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "message"),
     [
         (lambda: average_precision([0, 1], [0.1]), "2 true values but 1 guesses"),

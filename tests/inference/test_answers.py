@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import graphbam as gb
+from cases import SEEDS, each
 from graphbam.directions.immoralities import OBVIOUS_FROM, pairs_to_ask
 from graphbam.graphs.equivalence import is_cpdag
 from standins import Contrast, PartialCorrelation, arrows_of
@@ -38,14 +39,14 @@ def test_the_right_directions_are_found(collider_frame):
     assert result.cpdag().undirected_edges() == []
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_any_table_gives_a_cpdag(weights, colliders, seed):
     x_md = np.random.default_rng(seed).normal(size=(60, 7)).cumsum(axis=1)
     result = gb.infer(x_md, weights=weights, colliders=colliders)
     assert all(is_cpdag(result.cpdag(**cut).adjacency) for cut in ({}, {"fdr": 0.1}, {"threshold": 0.5}))
 
 
-@pytest.mark.parametrize("settings", [{}, {"max_rows": 200}, {"max_rows": 150, "large": "average"}])
+@each("settings", [{}, {"max_rows": 200}, {"max_rows": 150, "large": "average"}])
 def test_column_and_row_order_do_not_change_directions(collider_frame, colliders, settings):
     first = gb.infer(collider_frame, colliders=colliders, **settings)
     shuffled = collider_frame[list("fdbeca")].sample(frac=1, random_state=1)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import graphbam as gb
+from cases import each
 from graphbam.errors import ConfigError, KnowledgeError, TableError
 from graphbam.nn.weights import Header
 from graphbam.result import Failure, Result
@@ -38,7 +39,7 @@ def test_same_table_same_answer(frame, weights):
     assert np.array_equal(first.stability, second.stability)
 
 
-@pytest.mark.parametrize("settings", [{}, {"max_rows": 50}, {"max_rows": 50, "large": "average"}])
+@each("settings", [{}, {"max_rows": 50}, {"max_rows": 50, "large": "average"}])
 def test_row_order_does_not_matter(frame, weights, settings):
     first = gb.infer(frame, weights=weights, stability=5, **settings)
     second = gb.infer(frame.sample(frac=1, random_state=3), weights=weights, stability=5, **settings)
@@ -46,13 +47,13 @@ def test_row_order_does_not_matter(frame, weights, settings):
     assert np.array_equal(first.stability, second.stability)
 
 
-@pytest.mark.parametrize("settings", [{}, {"max_rows": 50}, {"max_rows": 50, "large": "average"}])
+@each("settings", [{}, {"max_rows": 50}, {"max_rows": 50, "large": "average"}])
 def test_column_order_does_not_matter(frame, weights, settings):
     first = gb.infer(frame, weights=weights, **settings)
     assert largest_difference(first, gb.infer(frame[list("cebda")], weights=weights, **settings)) < 1e-5
 
 
-@pytest.mark.parametrize("settings", [{}, {"max_rows": 50}])
+@each("settings", [{}, {"max_rows": 50}])
 def test_units_do_not_matter(frame, weights, settings):
     first = gb.infer(frame, weights=weights, **settings)
     second = gb.infer(frame * [1e6, 1e-6, 3, 1, 0.1] + [0, 5, 0, 1e3, -2], weights=weights, **settings)

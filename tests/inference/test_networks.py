@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import graphbam as gb
+from cases import each
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.inference.networks import describe_device
 from graphbam.nn.weights import Header, Partner, load_weights
@@ -67,7 +68,7 @@ OUT_OF_MEMORY = [
 ]
 
 
-@pytest.mark.parametrize("error", OUT_OF_MEMORY, ids=repr)
+@each("error", OUT_OF_MEMORY, ids=repr)
 def test_memory_that_runs_out_is_explained(frame, error):
     with pytest.raises(ConfigError, match="120 rows × 5 variables do not fit into memory"):
         gb.infer(frame, weights=Failing(error))
@@ -121,7 +122,7 @@ def test_a_package_that_lost_its_weights_says_so(frame, shipped, tmp_path):
     assert gb.infer(frame, colliders=None).colliders is None
 
 
-@pytest.mark.parametrize(("colliders", "error", "says"), [
+@each(("colliders", "error", "says"), [
     ("nope", WeightsError, "no weights named 'nope'"),
     ("edges", WeightsError, "holds weights of kind 'edges', but 'immoralities' is needed"),
     (7, ConfigError, "colliders=7 are no collider weights"),

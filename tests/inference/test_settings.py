@@ -12,6 +12,7 @@ import pytest
 import typer.main
 
 import graphbam as gb
+from cases import each
 from graphbam.cli import app
 from graphbam.errors import ConfigError
 from graphbam.inference.settings import FLAT, PARTS, FlatSettings, InferConfig, Settings, flat_fields, read_settings
@@ -25,7 +26,7 @@ def test_type_checkers_know_every_setting():
     assert set(Settings.__annotations__) == set(FlatSettings.__annotations__) | set(PARTS) | {"prepare"}
 
 
-@pytest.mark.parametrize("function", [gb.infer, gb.infer_many, gb.BAM])
+@each("function", [gb.infer, gb.infer_many, gb.BAM])
 def test_help_shows_every_setting_with_its_default(function):
     shown = {name: p.default for name, p in inspect.signature(function).parameters.items() if name in FLAT}
     assert shown == FLAT
@@ -71,7 +72,7 @@ def test_unknown_settings_are_refused_with_the_nearest(function):
         function(X_MD, weights=PartialCorrelation(), colour="red")
 
 
-@pytest.mark.parametrize("bad", [{"stability": -1}, {"stability": 0.5}, {"stability": True}])
+@each("bad", [{"stability": -1}, {"stability": 0.5}, {"stability": True}])
 def test_settings_are_checked_on_construction(bad):
     with pytest.raises(ConfigError, match="is not a number of resamples"):
         InferConfig(**bad)

@@ -9,6 +9,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from cases import each
 from graphbam.errors import ConfigError
 from graphbam.nn.cost import estimate_seconds, forward_work, is_exhaustion, measure_speed, threads
 from graphbam.nn.device import choose_device
@@ -17,7 +18,7 @@ from graphbam.nn.weights import load_weights
 from standins import PartialCorrelation
 
 
-@pytest.mark.parametrize(("n_samples", "n_variables"), [(100, 30), (60, 60), (200, 20)])
+@each(("n_samples", "n_variables"), [(100, 30), (60, 60), (200, 20)])
 def test_operations_are_counted_as_torch_counts_them(n_samples, n_variables):
     network = EdgeNet(EdgeNetConfig())
     x_bmd = torch.randn(1, n_samples, n_variables, generator=torch.Generator().manual_seed(0))

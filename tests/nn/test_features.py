@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from cases import each
 from graphbam.nn import features as correlations
 from graphbam.nn import spd
 from graphbam.nn.features import N_SIZES, RIDGE, choose_ridge, given_earlier, least_at_once, least_given_one, read_sizes
@@ -71,7 +72,7 @@ def test_sizes_follow_the_order_of_columns_and_not_that_of_rows(rng):
     assert_close(moved[1], unexplained[:, p])
 
 
-@pytest.mark.parametrize("m", [3, 12, 200])
+@each("m", [3, 12, 200])
 def test_sizes_lie_between_zero_and_one_whatever_the_table(rng, m):
     x_md = torch.randn(m, 20, generator=rng)
     x_md[:, 3], x_md[:, 4] = 0, x_md[:, 5]

@@ -9,10 +9,11 @@ from torch import nn
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
+from cases import each
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.nn import weights
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
-from graphbam.nn.immorality_net import DESIGNS, ImmoralityNet, ImmoralityNetConfig, presence
+from graphbam.nn.immorality_net import DESIGNS, CandidatePool, ImmoralityNet, ImmoralityNetConfig, presence
 from graphbam.nn.structures import (
     ABSENT,
     CANDIDATE,
@@ -94,14 +95,14 @@ def test_everyone_else_matters(rng, net):
 # ── absent variables ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("value", [0.0, 3.0, float("nan"), float("inf")])
-def test_absent_columns_have_no_influence(rng, net, value):
+def test_absent_columns_have_no_influence(rng, net):
     x, roles = structures(rng)
-    padded = torch.cat([x[..., :4], torch.full((2, 9, 3), value, dtype=x.dtype), x[..., 4:]], -1)
     more = torch.cat([roles[:, :4], torch.full((2, 3), ABSENT), roles[:, 4:]], -1)
-    out = net(padded, more)
-    assert_close(out[:, [0, 1, 2, 3, 7, 8, 9]], net(x, roles))
-    assert out[:, 4:7].eq(0).all()
+    for value in [0.0, 3.0, float("nan"), float("inf")]:
+        padded = torch.cat([x[..., :4], torch.full((2, 9, 3), value, dtype=x.dtype), x[..., 4:]], -1)
+        out = net(padded, more)
+        assert_close(out[:, [0, 1, 2, 3, 7, 8, 9]], net(x, roles))
+        assert out[:, 4:7].eq(0).all()
 
 
 def test_a_batch_of_different_sizes_equals_one_by_one(rng, net):
@@ -148,29 +149,31 @@ def test_presence_counts_who_is_there():
 # ── shapes and odd columns ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("m", [2, 3, 40])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_smallest_structures_work(rng, design, m, dtype):
+@each("dtype", [torch.float32, torch.float64])
+def test_smallest_structures_work(rng, design, dtype):
     net = make_net(rng, design, dtype=dtype)
-    out = net(*structures(rng, 2, m, [1, 1, 2], dtype))
-    out.square().sum().backward()
-    assert out.shape == (2, 3)
-    assert out.dtype == dtype
-    assert torch.isfinite(out).all()
-    assert all(torch.isfinite(p.grad).all() for p in net.parameters())
+    for m in (2, 3, 40):
+        net.zero_grad()
+        out = net(*structures(rng, 2, m, [1, 1, 2], dtype))
+        out.square().sum().backward()
+        assert out.shape == (2, 3)
+        assert out.dtype == dtype
+        assert torch.isfinite(out).all()
+        assert all(torch.isfinite(p.grad).all() for p in net.parameters())
 
 
-@pytest.mark.parametrize("odd", [torch.zeros_like, lambda x: torch.full_like(x, 0.1), lambda x: x * 1e30])
-def test_odd_columns_give_finite_answers_and_gradients(rng, design, odd):
+def test_odd_columns_give_finite_answers_and_gradients(rng, design):
     net = make_net(rng, design, dtype=torch.float32)
-    x, roles = structures(rng, 3, 12, dtype=torch.float32)
-    x[0, :, 2:3] = odd(x[0, :, 2:3])
-    x[1, :, :2] = odd(x[1, :, :2])
-    x[2] = odd(x[2])
-    out = net(x, roles)
-    out.square().sum().backward()
-    assert torch.isfinite(out).all()
-    assert all(torch.isfinite(p.grad).all() for p in net.parameters())
+    for odd in (torch.zeros_like, lambda x: torch.full_like(x, 0.1), lambda x: x * 1e30):
+        net.zero_grad()
+        x, roles = structures(rng, 3, 12, dtype=torch.float32)
+        x[0, :, 2:3] = odd(x[0, :, 2:3])
+        x[1, :, :2] = odd(x[1, :, :2])
+        x[2] = odd(x[2])
+        out = net(x, roles)
+        out.square().sum().backward()
+        assert torch.isfinite(out).all()
+        assert all(torch.isfinite(p.grad).all() for p in net.parameters())
 
 
 def test_duplicated_columns_are_survived(rng, design):
@@ -195,6 +198,15 @@ def test_the_default_head_tells_much_evidence_from_little(rng):
     assert (net(x, roles) - net(x.repeat(1, 8, 1), roles)).abs().max() > 1e-4
 
 
+def test_a_candidate_is_judged_by_its_pairs_with_parents_and_all_and_by_the_parents_pair(rng):
+    pool = randomise(CandidatePool(5).double(), rng)
+    z = torch.randn(4, 4, 5, generator=rng, dtype=torch.float64)
+    roles = torch.eye(3, dtype=torch.float64)[[0, 0, 1, 2]]  # parents 0 and 1, candidate 2, neighbour 3
+    to, back = (z[2, 0] + z[2, 1]) / 2, (z[0, 2] + z[1, 2]) / 2
+    parts = [to, back, z[2, 2], z[2].mean(0), (z[0, 1] + z[1, 0]) / 2]
+    assert_close(pool(z[None], roles[None])[0, 2], pool.logit(pool.hidden(torch.cat(parts)).relu())[0])
+
+
 # ── gradients, compilation, configs ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -212,6 +224,7 @@ def test_every_parameter_is_used(rng, net):
     assert [name for name, p in net.named_parameters() if p.grad is None or not p.grad.any()] == []
 
 
+@pytest.mark.long  # what is quick is tried with edges
 @pytest.mark.parametrize(("name", "kinds"), [("collider", 10), ("collider-paper", 6)])
 def test_compiled_and_eager_agree_with_one_compilation_a_kind_of_block(check_compiled, name, kinds):
     rng = torch.Generator().manual_seed(0)
@@ -335,7 +348,7 @@ def test_infer_refuses_collider_weights(loaded, tmp_path):
         gb.infer(np.random.default_rng(0).normal(size=(30, 3)), weights=tmp_path / "toy.safetensors")
 
 
-@pytest.mark.parametrize(("cells", "rows"), [(2_000_000, 60_000), (1, 60_000), (200, 30)])
+@each(("cells", "rows"), [(2_000_000, 60_000), (1, 60_000), (200, 30)])
 def test_probabilities_are_those_of_the_network_one_by_one(monkeypatch, rng, loaded, cells, rows):
     monkeypatch.setattr(weights, "CELLS_PER_CHUNK", cells)
     monkeypatch.setattr(weights, "ROWS_PER_CHUNK", rows)

@@ -12,6 +12,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch.testing import assert_close
 
+from cases import each
 from graphbam.errors import WeightsError
 from graphbam.nn import weights
 from graphbam.nn.edge_net import EdgeNet
@@ -164,9 +165,7 @@ def test_swapped_names_are_noticed(file):
         load_weights(file)
 
 
-@pytest.mark.parametrize(
-    "tensors", [{"a": torch.zeros(3, 2)}, {"b": torch.zeros(2, 3)}, {"a": torch.zeros(2, 3).int()}]
-)
+@each("tensors", [{"a": torch.zeros(3, 2)}, {"b": torch.zeros(2, 3)}, {"a": torch.zeros(2, 3).int()}])
 def test_the_same_bytes_under_another_name_shape_or_type_are_noticed(tmp_path, tensors):
     path = tmp_path / "x.safetensors"
     write_tensors(path, {"a": torch.zeros(2, 3)}, Header())
@@ -184,14 +183,14 @@ def test_newer_formats_are_refused(file, version):
         load_weights(file)
 
 
-@pytest.mark.parametrize("metadata", [None, {"other": "1"}, {"graphbam": "{"}, {"graphbam": "[]"}, {"graphbam": "3"}])
+@each("metadata", [None, {"other": "1"}, {"graphbam": "{"}, {"graphbam": "[]"}, {"graphbam": "3"}])
 def test_other_safetensors_files_are_refused(tmp_path, metadata):
     save_file({"a": torch.zeros(2)}, tmp_path / "x.safetensors", metadata=metadata)
     with pytest.raises(WeightsError, match=r"x\.safetensors"):
         load_weights(tmp_path / "x.safetensors")
 
 
-@pytest.mark.parametrize("data", [b"", b"name,age\nAda,36\n", b"\xff" * 100, b"PK\x03\x04" + b"\x00" * 50])
+@each("data", [b"", b"name,age\nAda,36\n", b"\xff" * 100, b"PK\x03\x04" + b"\x00" * 50])
 def test_other_files_are_refused(tmp_path, data):
     path = tmp_path / "x.safetensors"
     path.write_bytes(data)

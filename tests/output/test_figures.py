@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import graphbam as gb
+from cases import each
 from graphbam.errors import GraphbamError
 from graphbam.graphs.graph import Graph
 from graphbam.output import figures
@@ -9,7 +10,7 @@ from graphbam.result import OrientedGraph, Result
 from standins import tell_truth
 
 
-@pytest.mark.parametrize(("n_variables", "degree"), [(2, 0.1), (2, 1), (12, 3), (60, 2)])
+@each(("n_variables", "degree"), [(2, 0.1), (2, 1), (12, 3), (60, 2)])
 def test_any_world_can_be_drawn(tmp_path, n_variables, degree):
     dag, x_md = gb.simulate(n_variables=n_variables, n_samples=30, degree=degree, seed=1)
     figure = figures.draw_world(dag, x_md, max_scatters=6)
@@ -17,7 +18,7 @@ def test_any_world_can_be_drawn(tmp_path, n_variables, degree):
     assert figures.save(figure, tmp_path / "world.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize(("n_variables", "degree", "seed"), [(3, 1, 1), (12, 3, 1), (30, 3, 3), (60, 2, 1)])
+@each(("n_variables", "degree", "seed"), [(3, 1, 1), (12, 3, 1), (30, 3, 3), (60, 2, 1)])
 def test_every_arrow_of_a_world_has_a_head_that_nothing_covers(n_variables, degree, seed):
     dag, x_md = gb.simulate(n_variables=n_variables, n_samples=30, degree=degree, seed=seed)
     axes = figures.draw_world(dag, x_md, max_scatters=1).axes[0]
@@ -59,7 +60,7 @@ def test_missing_matplotlib_says_what_to_install(monkeypatch):
         figures.draw_world(Graph(("a",), [[0]]), np.zeros((3, 1)))
 
 
-@pytest.mark.parametrize("name", ["a.xyz", "a", "a.csv"])
+@each("name", ["a.xyz", "a", "a.csv"])
 def test_kinds_of_pictures_are_named_before_the_work(tmp_path, monkeypatch, name):
     monkeypatch.setattr(figures, "_list_strokes", lambda *_: pytest.fail("drew first"))
     with pytest.raises(GraphbamError, match=r"names no kind of picture; end it in .*\.pdf.*\.png.*\.svg"):
@@ -96,7 +97,7 @@ def names_in(figure):
     return {text.get_text() for text in figure.axes[0].texts if text.get_text()}
 
 
-@pytest.mark.parametrize("n_variables", [2, 5, 30, 40, 41, 150])
+@each("n_variables", [2, 5, 30, 40, 41, 150])
 def test_a_result_of_any_size_is_drawn(tmp_path, n_variables):
     result = make_result(n_variables)
     figure = gb.plot(result, tmp_path / "graph.png")
@@ -162,7 +163,7 @@ def test_directed_graphs_get_arrows():
     assert far[1] < min(far[0], far[2])
 
 
-@pytest.mark.parametrize("n_variables", [10, 30, 60])
+@each("n_variables", [10, 30, 60])
 def test_the_picture_shows_the_cpdag(tmp_path, n_variables):
     result, truth = tell_truth(n_variables)
     figure = gb.plot(result, tmp_path / "graph.png")

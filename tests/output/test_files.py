@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
+from cases import SEEDS, each
 from graphbam.errors import ConfigError, GraphError
 from graphbam.graphs.cut import Cut
 from graphbam.graphs.graph import Graph
@@ -49,7 +50,7 @@ def result():
     return Result(tuple(ODD), p, stability=np.full((6, 6), 0.5))
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=SEEDS)
 def directed(request):
     """A result with directions: some arrows, some links left open."""
     rng = np.random.default_rng(request.param)
@@ -251,7 +252,7 @@ def test_outputs_appear_all_at_once_or_not_at_all(result, tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("after", range(10))
+@each("after", range(10))
 def test_a_folder_is_as_it_was_if_a_file_cannot_be_put_there(result, tmp_path, monkeypatch, after):
     (tmp_path / "mine.txt").write_text("stays")
     for name in ("edges.csv", "arrows.csv", "graph.json"):
@@ -285,7 +286,7 @@ def test_a_failed_export_leaves_the_old_file(result, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(("name", "options", "says"), [
+@each(("name", "options", "says"), [
     ("g.png", {}, "which format to write; end it in .csv, .json, .graphml, .dot, .gv, .html"),
     ("g", {}, "which format"),
     ("g.html", {"layout": "adjacency"}, "does not fit"),
@@ -349,7 +350,7 @@ def test_causallearn(graph):
     assert np.array_equal(tail & tail.T, graph.adjacency & graph.adjacency.T)
 
 
-@pytest.mark.parametrize("dag", [DAG, COLLIDER, CONFOUNDED])
+@each("dag", [DAG, COLLIDER, CONFOUNDED])
 def test_causallearn_works_with_it(dag):
     module = pytest.importorskip("causallearn.utils.DAG2CPDAG")
     assert read_causallearn(module.dag2cpdag(to_causallearn(dag))) == edges_of(dag.to_cpdag())
@@ -374,7 +375,7 @@ def test_pgmpy(graph):
     assert unordered(read_pgmpy(theirs)) == unordered(edges_of(graph))
 
 
-@pytest.mark.parametrize("dag", [DAG, COLLIDER, CONFOUNDED])
+@each("dag", [DAG, COLLIDER, CONFOUNDED])
 def test_pgmpy_works_with_it(dag):
     base = pytest.importorskip("pgmpy.base")
     theirs = to_pgmpy(dag)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import graphbam as gb
+from cases import each
 from graphbam.output.layout import lay_out, separate
 
 GRAPHS = {
@@ -22,7 +22,7 @@ GRAPHS = {
 }
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@each("name", GRAPHS)
 def test_everything_is_on_the_page_and_nothing_coincides(name):
     place_d2 = lay_out(GRAPHS[name])
     assert np.isfinite(place_d2).all()
@@ -32,7 +32,7 @@ def test_everything_is_on_the_page_and_nothing_coincides(name):
     assert np.array_equal(place_d2, lay_out(GRAPHS[name]))
 
 
-@pytest.mark.parametrize("name", ["chain", "ring", "many pairs", "thirty", "crowd"])
+@each("name", ["chain", "ring", "many pairs", "thirty", "crowd"])
 def test_linked_variables_are_nearer_than_others(name):
     place_d2 = lay_out(GRAPHS[name]) * [1.5, 1.0]
     far_dd = np.linalg.norm(place_d2[:, None] - place_d2, axis=-1)

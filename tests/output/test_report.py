@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
+from cases import each
 from graphbam.graphs.cut import Cut
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.nn.weights import Header
@@ -56,7 +57,7 @@ def test_false_discovery_levels_are_those_of_the_result():
     assert (p_n.round(4) >= start).sum() == Cut(fdr=0.2).choose(p_n).sum()
 
 
-@pytest.mark.parametrize("cut", [{}, {"fdr": 0.05}, {"threshold": 0.3}, {"fdr": 0.33}])
+@each("cut", [{}, {"fdr": 0.05}, {"threshold": 0.3}, {"fdr": 0.33}])
 def test_the_model_holds_the_graphs_with_directions(cut):
     result = make_result(7, colliders=Contrast())
     model = read_model(render(result, Cut(**cut)))
@@ -108,7 +109,7 @@ def test_the_title_is_escaped():
     assert "<h1>&lt;i&gt;{{model}}</h1>" in render(result)
 
 
-@pytest.mark.parametrize(("n_variables", "limit"), [(2, 0.2), (30, 1.5), (150, 6.0)])
+@each(("n_variables", "limit"), [(2, 0.2), (30, 1.5), (150, 6.0)])
 def test_size(tmp_path, n_variables, limit):
     result = make_result(n_variables, n_rows=1500, stability=1)
     assert write_report(result, tmp_path / "r.html").stat().st_size < limit * 1e6

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
+from cases import each
 from graphbam.output.files import list_links
 from graphbam.output.report import render
 from graphbam.result import Result
@@ -84,7 +85,7 @@ def make_result(n_variables, seed=0, names=None):
     return gb.infer(frame, weights=PartialCorrelation(), stability=3, colliders=None)
 
 
-@pytest.mark.parametrize("n_variables", [2, 8, 60])
+@each("n_variables", [2, 8, 60])
 def test_the_page_opens_without_trouble_and_the_slider_works(tmp_path, n_variables):
     result = make_result(n_variables)
     told = browse(tmp_path, render(result), """

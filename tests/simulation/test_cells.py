@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 import torch
 
+from cases import each
 from graphbam.simulation import SimulationConfig, sample_tables
 from graphbam.simulation.cells import choose_shown, draw_extra, draw_observed
 from graphbam.simulation.graphs import sample_dags
@@ -35,7 +36,7 @@ def test_variables_with_children_are_hidden_first(rng):
     assert all(len(set(row)) == 6 for row in shown_bd.tolist())
 
 
-@pytest.mark.parametrize("n_shown", [2, 20, 100])
+@each("n_shown", [2, 20, 100])
 def test_few_or_many_variables_are_hidden(rng, n_shown):
     extra = [draw_extra(rng, n_shown) for _ in range(500)]
     assert min(extra) == 1

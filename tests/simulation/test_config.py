@@ -3,17 +3,18 @@ import json
 
 import pytest
 
+from cases import each
 from graphbam.errors import ConfigError
 from graphbam.simulation import GRAPHS, MECHANISMS, NOISES, PRESETS, UNSEEN, SimulationConfig
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each("name", PRESETS)
 def test_presets_survive_json(name):
     config = SimulationConfig.preset(name)
     assert SimulationConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each("name", PRESETS)
 def test_unseen_families_are_in_no_preset(name):
     assert not set(UNSEEN) & set(SimulationConfig.preset(name).mechanisms)
     assert set(UNSEEN) == {"sigmoid", "postnonlinear", "tree"}
@@ -39,7 +40,7 @@ def test_the_paper_preset_holds_the_papers_values():
     assert set(paper.degrees) == {1, 2, 3, 4, 5}
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"mechanisms": {"sinus": 1.0}}, r"mechanism='sinus' is unknown; choose from chebyshev, cosine"),

@@ -3,6 +3,7 @@ import time
 import pytest
 import torch
 
+from cases import each
 from graphbam.simulation.graphs import GRAPHS, depth_levels, draw_degrees, limit_parents, sample_dags
 
 
@@ -10,7 +11,7 @@ def draw(rng, kind, degree, n_variables, n_tables=200, max_parents=None):
     return sample_dags(rng, [kind] * n_tables, torch.full((n_tables,), float(degree)), n_variables, max_parents)
 
 
-@pytest.mark.parametrize("kind", GRAPHS)
+@each("kind", GRAPHS)
 def test_every_kind_is_strictly_upper_triangular_and_has_its_degree(rng, kind):
     for n_variables in (2, 3, 7, 30):
         adj_bdd = draw(rng, kind, min(2, 0.8 * (n_variables - 1)), n_variables)

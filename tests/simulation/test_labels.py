@@ -4,10 +4,10 @@ import dataclasses
 import itertools
 
 import numpy as np
-import pytest
 import torch
 
 import oracle
+from cases import each
 from graphbam.graphs.equivalence import dag_to_cpdag
 from graphbam.simulation import SimulationConfig, sample_tables
 from graphbam.simulation.graphs import sample_dags
@@ -80,7 +80,7 @@ def test_compelled_arrows_of_all_graphs_of_four_variables():
     assert n_seen == 543
 
 
-@pytest.mark.parametrize(("d", "degree"), [(6, 2.0), (15, 3.0), (40, 5.0)])
+@each(("d", "degree"), [(6, 2.0), (15, 3.0), (40, 5.0)])
 def test_compelled_arrows_of_larger_graphs(rng, d, degree):
     dag_bdd = shuffled_dags(rng, 40, d, degree)
     for dag, ours in zip(dag_bdd.numpy(), compelled(dag_bdd).numpy(), strict=True):

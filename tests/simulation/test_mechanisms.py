@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from cases import each
 from graphbam.errors import ConfigError
 from graphbam.simulation import MECHANISMS, SimulationConfig, additive, mechanism, sample_tables
 from graphbam.simulation.mechanisms import (
@@ -25,7 +26,7 @@ def config_for(variant="paper"):
 
 
 EVERY = [*((name, "paper") for name in MECHANISMS), ("chebyshev", "literal"), ("chebyshev", "broad")]
-every_mechanism = pytest.mark.parametrize(("name", "variant"), EVERY)
+every_mechanism = each(("name", "variant"), EVERY)
 
 
 @every_mechanism
@@ -69,7 +70,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@each("name", SHAPES)
 def test_named_functions_are_what_they_say(rng, name):
     """Regressed on g(x_w), nothing is left, and the weights are ±U[0.7, 1.3]."""
     x_npm = torch.randn(50, 2, 300, generator=rng)
@@ -81,7 +82,7 @@ def test_named_functions_are_what_they_say(rng, name):
     assert 0.3 < (weight > 0).float().mean() < 0.7
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@each("share", [0.0, 0.3, 1.0])
 def test_parents_push_in_one_direction_as_often_as_asked(rng, share):
     config = SimulationConfig(weight_range=(0.25, 1.75), same_sign=share)
     weight_np = signed_weights(rng, torch.ones(4000, 3), config)

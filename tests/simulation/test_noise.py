@@ -1,10 +1,11 @@
 import pytest
 import torch
 
+from cases import each
 from graphbam.simulation.noise import NOISES, autocorrelate, sample_noise
 
 
-@pytest.mark.parametrize("name", NOISES)
+@each("name", NOISES)
 def test_noise_is_finite(rng, name):
     for shape in ((1, 1), (3, 2), (2000, 300)):
         e_nm = sample_noise(rng, name, *shape)
@@ -19,7 +20,7 @@ def moments(rng, name):
     return e.mean().item(), e.var().item(), (z**3).mean().item(), (z**4).mean().item() - 3
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "variance", "skew", "kurtosis"),
     [
         ("gaussian", 1, 0, 0),
@@ -58,7 +59,7 @@ def test_signs_are_drawn_at_random(rng):
     assert 0.4 < skewed_right < 0.6
 
 
-@pytest.mark.parametrize("phi", [0.2, 0.6, 0.9])
+@each("phi", [0.2, 0.6, 0.9])
 def test_autocorrelation_is_that_of_an_ar1_process(rng, phi):
     e_nm = torch.randn(300, 1000, generator=rng)
     y_nm = autocorrelate(e_nm, torch.full((300,), phi))

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 import torch
 
+from cases import each
 from graphbam.errors import ConfigError
 from graphbam.simulation import MECHANISMS, NOISES, UNSEEN, SimulationConfig, plan_tables, run_plan, sample_tables
 
@@ -76,7 +77,7 @@ def test_rows_come_after_their_parents_and_groups_cover_them(rng):
             assert plan.effects[name][part].tolist() == in_level
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"n_tables": 0}, "n_tables=0 is too few; use at least 1"),

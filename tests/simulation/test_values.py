@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import graphbam as gb
+from cases import each
 from graphbam.simulation import (
     GRAPHS,
     MECHANISMS,
@@ -27,8 +28,8 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("shape", [(2, 2), (3, 2), (60, 40)])
+@each("preset", PRESETS)
+@each("shape", [(2, 2), (3, 2), (60, 40)])
 def test_any_shape_is_standardised_clipped_and_finite(rng, preset, shape):
     n_variables, n_samples = shape
     tables = sample_tables(
@@ -46,7 +47,7 @@ def test_any_shape_is_standardised_clipped_and_finite(rng, preset, shape):
     assert ((sd_bd < 1 + 1e-3) & ((sd_bd > 0.7) | (sd_bd == 0))).all()
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@each("name", MECHANISMS)
 def test_every_mechanism_graph_and_noise_run_together(name):
     for graph in GRAPHS:
         for noise in NOISES:
@@ -55,7 +56,7 @@ def test_every_mechanism_graph_and_noise_run_together(name):
             assert tables.x_bmd.isfinite().all()
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@each("preset", PRESETS)
 def test_the_same_seed_gives_the_same_tables(preset):
     config = SimulationConfig.preset(preset)
     one, two = (sample_tables(generator(4), config, **SMALL) for _ in range(2))
@@ -73,7 +74,7 @@ KEPT = {
 """Some cells of the first tables that each preset ever made."""
 
 
-@pytest.mark.parametrize("preset", KEPT)
+@each("preset", KEPT)
 def test_presets_make_the_tables_they_always_made(preset):
     x_bmd = sample_tables(generator(), SimulationConfig.preset(preset), **SMALL).x_bmd
     found = x_bmd[[0, 3, 7], [1, 5, 29], [0, 2, 5]]
@@ -173,8 +174,8 @@ def pairs_of_two(config, n_tables=150, n_samples=800, seed=0):
     return strength[linked], strength[~linked]
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
-@pytest.mark.parametrize("preset", ["paper", "broad-1"])
+@each("name", MECHANISMS)
+@each("preset", ["paper", "broad-1"])
 def test_edges_transmit_and_absent_edges_do_not(name, preset):
     config = SimulationConfig.preset(preset).narrow(mechanism=name, degree=0.5, noise_share=(0.1, 0.3))
     linked, apart = pairs_of_two(dataclasses.replace(config, autocorrelated=0.0, sluggish=0.0, confounded=0.0))
@@ -185,7 +186,7 @@ def test_edges_transmit_and_absent_edges_do_not(name, preset):
     assert (apart > 0.25).float().mean() < 0.05
 
 
-@pytest.mark.parametrize("variant", ["paper", "literal", "broad"])
+@each("variant", ["paper", "literal", "broad"])
 def test_chebyshev_variants_transmit(variant):
     preset = "literal" if variant == "literal" else "paper"
     config = SimulationConfig.preset(preset).narrow(degree=0.5)
@@ -239,7 +240,7 @@ def test_observation_effects_keep_ranks_or_nearly_so(rng):
     assert kept.median() > 0.97
 
 
-@pytest.mark.parametrize("effect", EFFECTS)
+@each("effect", EFFECTS)
 def test_each_real_world_effect_changes_the_data_but_not_the_graph(effect):
     config = SimulationConfig.paper().narrow(mechanism="linear")
     plain = sample_tables(generator(), config, **SMALL)
@@ -360,8 +361,8 @@ def test_simulate_returns_a_graph_and_its_table():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("effects", [{}, dict.fromkeys(EFFECTS, 1.0)])
-@pytest.mark.parametrize("preset", PRESETS)
+@each("effects", [{}, dict.fromkeys(EFFECTS, 1.0)])
+@each("preset", PRESETS)
 def test_the_device_gets_the_same_graphs_without_waiting(preset, effects):
     config = dataclasses.replace(SimulationConfig.preset(preset), **effects)
     on_cpu = sample_tables(generator(), config, **SMALL)

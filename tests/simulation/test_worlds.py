@@ -6,6 +6,7 @@ import itertools
 import pytest
 import torch
 
+from cases import each
 from graphbam.errors import ConfigError
 from graphbam.simulation import PRESETS, WORLDS, SimulationConfig, sample_tables, simulate
 from graphbam.simulation.labels import NOT_APPLICABLE, reach
@@ -20,8 +21,8 @@ def of_world(name, **shares):
     return dataclasses.replace(SimulationConfig(robust=True), worlds={name: 1.0}, **shares)
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (2, 60), (15, 40)])
-@pytest.mark.parametrize("name", WORLDS)
+@each("shape", [(2, 2), (2, 60), (15, 40)])
+@each("name", WORLDS)
 def test_a_world_keeps_its_promises(name, shape):
     d, m = shape
     world = WORLDS[name](generator(), 5, d, m)
@@ -34,7 +35,7 @@ def test_a_world_keeps_its_promises(name, shape):
     assert world.set_bme is None or world.set_bme.shape == world.x_bme.shape
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@each("name", WORLDS)
 def test_tables_of_a_world_are_like_all_others(name):
     config = of_world(name, hidden=0.5, missing=0.5)
     one, two = (sample_tables(generator(), config, n_tables=70, n_variables=8, n_samples=120) for _ in range(2))
@@ -50,7 +51,7 @@ def test_tables_of_a_world_are_like_all_others(name):
         assert (one.compelled_bdd >= 0).any()
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@each("name", WORLDS)
 def test_arrows_of_a_world_transmit(name):
     """Variables depend on their parents far more than unrelated ones depend on one another."""
     world = WORLDS[name](generator(), 150, 6, 500)
@@ -133,7 +134,7 @@ def found_pairs():
     return [(x_md[:, i], x_md[:, 1 - i]) for x_md, i in zip(tables.x_bmd[linked].double(), causes[linked], strict=True)]
 
 
-@pytest.mark.parametrize("habit", HABITS)
+@each("habit", HABITS)
 def test_the_looks_of_a_pair_do_not_tell_its_direction(found_pairs, habit):
     guesses = [HABITS[habit](*pair) for pair in found_pairs]
     right = sum(float(a < b) + 0.5 * float(a == b) for a, b in guesses) / len(guesses)

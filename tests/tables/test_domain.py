@@ -7,10 +7,11 @@ import time
 import numpy as np
 import pytest
 
+from cases import SEEDS, each
 from graphbam.tables.domain import FEATURES, describe_table, judge_domain, summarise_domain
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=SEEDS)
 def rng(request):
     return np.random.default_rng(request.param)
 
@@ -66,7 +67,7 @@ def test_only_the_harder_side_is_an_alarm():
     assert len(judge_domain(hard, ranges)) == 3
 
 
-@pytest.mark.parametrize("n_variables", [2, 5, 40])
+@each("n_variables", [2, 5, 40])
 def test_independent_rows_look_alike_at_every_size(n_variables):
     rng = np.random.default_rng(0)
     found = [

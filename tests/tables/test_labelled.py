@@ -5,12 +5,13 @@ import gzip
 import numpy as np
 import pytest
 
+from cases import each
 from graphbam.errors import TableError
 from graphbam.tables.labelled import LabelledTable, find_labelled, read_labelled, write_labelled
 
 
 def write(folder, data="x,y,z\n1,2,0\n3,5,1\n2,2,0\n", graph="source,target\nx,y\nz,y\n", name="data.csv"):
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     content = gzip.compress(data.encode()) if name.endswith("gz") else data.encode()
     (folder / name).write_bytes(content)
     if graph is not None:
@@ -70,7 +71,7 @@ def test_long_tables_are_thinned_out_the_same_way_every_time(tmp_path):
     assert len(read_labelled(folder, max_rows=50).x_md) == 50
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "graph", "message"),
     [
         ("x,y\n1,a\n", "source,target\n", r"data.csv: column 'y' holds text \(first: 'a'\)"),

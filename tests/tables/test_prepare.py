@@ -8,6 +8,7 @@ import torch
 from torch.testing import assert_close
 
 import graphbam as gb
+from cases import SEEDS, each
 from graphbam.errors import ConfigError, TableError
 from graphbam.tables.config import PrepareConfig
 from graphbam.tables.prepare import (
@@ -28,7 +29,7 @@ def table_of(x_md, names=None):
     return Table(tuple(names or [f"v{k}" for k in range(x_md.shape[1])]), np.asarray(x_md, float), "a test")
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=SEEDS)
 def rng(request):
     return np.random.default_rng(request.param)
 
@@ -77,7 +78,7 @@ def holes(seed, shape, share=0.2):
     return torch.from_numpy(x_md), torch.from_numpy(rng.random(shape) >= share)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_what_missing_cells_hold_does_not_matter_and_observed_ones_stay(seed):
     x, observed = holes(seed, (60, 5))
     filled = fill_gaps(x, observed)
@@ -86,7 +87,7 @@ def test_what_missing_cells_hold_does_not_matter_and_observed_ones_stay(seed):
     assert torch.equal(fill_gaps(x, torch.ones_like(observed)), x)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_filling_commutes_with_order_and_units(seed):
     x, observed = holes(seed, (60, 5))
     columns, rows = torch.tensor([3, 0, 4, 2, 1]), torch.randperm(60, generator=torch.Generator().manual_seed(seed))
@@ -173,7 +174,7 @@ def test_the_table_is_not_written_to(x_md):
 # ── codes for missing ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("code", CODES)
+@each("code", CODES)
 def test_codes_far_from_all_other_values_are_missing(x_md, code):
     x_md[:12, 2] = code
     ready = prepare(table_of(x_md))
@@ -184,7 +185,7 @@ def test_codes_far_from_all_other_values_are_missing(x_md, code):
     assert np.array_equal(ready.x_md, prepare(table_of(x_md)).x_md)
 
 
-@pytest.mark.parametrize(("name", "column"), [
+@each(("name", "column"), [
     ("ages up to 99", [*range(1, 100), 99]),
     ("counts with a long tail", [*range(60), *[60, 70, 80, 90, 99, 99, 120, 150] * 5]),
     ("prices", [*range(9900, 9998), 9999, 9999]),
@@ -224,7 +225,7 @@ def slow(x_md):
     x_md[:] = x_md.cumsum(axis=0)
 
 
-@pytest.mark.parametrize(("spoil", "settings", "says"), [
+@each(("spoil", "settings", "says"), [
     (gappy, {}, "1 column left out for missing values, 'v2' (31% missing)"),
     (filled, {}, "30 missing values (7.5% of cells) filled in, 20% of 'v0'"),
     (filled, {"missing": "drop"}, "30 of 100 rows (30%) left out for missing values"),
@@ -279,7 +280,7 @@ def test_ordinary_tables_get_no_such_warning(x_md):
     assert describe_redundancy(list("abcd"), x_md) == []
 
 
-@pytest.mark.parametrize("n_rows", [4, 10, 19])
+@each("n_rows", [4, 10, 19])
 def test_few_rows_are_warned_about(rng, n_rows):
     ready = prepare(table_of(rng.normal(size=(n_rows, 3))))
     assert f"only {n_rows} rows" in ready.warnings[0]
@@ -293,8 +294,8 @@ def test_many_variables_are_warned_about(rng):
 # ── scale ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-9, 1e9, 1e300])
-@pytest.mark.parametrize("shift", [0.0, 1e3])
+@each("scale", [1e-300, 1e-9, 1e9, 1e300])
+@each("shift", [0.0, 1e3])
 def test_units_do_not_matter(x_md, scale, shift):
     expected = prepare(table_of(x_md)).standardised()
     assert torch.allclose(prepare(table_of((x_md + shift) * scale)).standardised(), expected, atol=1e-5)
@@ -305,7 +306,7 @@ def test_the_largest_numbers_do_not_overflow():
     assert torch.isfinite(prepare(table_of(x_md)).standardised()).all()
 
 
-@pytest.mark.parametrize("outlier", [1e9, 1e100, 1e200, -1.7e308])
+@each("outlier", [1e9, 1e100, 1e200, -1.7e308])
 def test_one_absurd_value_does_not_wipe_out_its_column(x_md, outlier):
     expected = prepare(table_of(x_md)).standardised()[0, :, 0].std()
     x_md[5, 0] = outlier
@@ -322,7 +323,7 @@ def test_heavy_tails_do_not_flatten_the_rest(rng):
     assert z_md.abs().max() <= 5
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=SEEDS)
 def torch_rng(request):
     return torch.Generator().manual_seed(request.param)
 
@@ -379,12 +380,12 @@ def test_rare_events_keep_the_plain_z_score():
     assert z_nm[0, 5] == pytest.approx(-0.1759, abs=1e-3)
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -1e6, 123456.7])
+@each("value", [0.0, 1.0, 0.1, -1e6, 123456.7])
 def test_constant_columns_become_zero(value):
     assert (standardise(torch.full((37, 2), value)) == 0).all()
 
 
-@pytest.mark.parametrize("n_samples", [1, 2, 3])
+@each("n_samples", [1, 2, 3])
 def test_few_samples_are_finite(torch_rng, n_samples):
     x_nm = torch.randn(20, n_samples, generator=torch_rng)
     assert standardise(x_nm, axis=-1).isfinite().all()
@@ -400,7 +401,7 @@ def test_standardising_overflows_in_no_unit(torch_rng):
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("make", [
+@each("make", [
     lambda rng: rng.normal(size=(60, 4)),
     lambda rng: rng.integers(0, 3, size=(60, 4)).astype(float),
     lambda rng: np.column_stack([rng.permutation(60), rng.permutation(60)]).astype(float),
@@ -428,7 +429,7 @@ def test_too_many_rows_are_drawn_once():
     assert not np.array_equal(rows, other)
 
 
-@pytest.mark.parametrize(("n_rows", "n_passes", "size"), [(61, 3, 20), (90, 3, 30), (10_000, 8, 30)])
+@each(("n_rows", "n_passes", "size"), [(61, 3, 20), (90, 3, 30), (10_000, 8, 30)])
 def test_or_split_and_averaged(n_rows, n_passes, size):
     notes = Notes()
     passes = draw_passes(n_rows, PrepareConfig(max_rows=30, large="average"), notes)
@@ -444,7 +445,7 @@ def test_nothing_random_is_seeded_globally(x_md):
     assert torch.equal(state[1], torch.random.get_rng_state())
 
 
-@pytest.mark.parametrize("bad", [{"missing": "x"}, {"large": "x"}, {"max_rows": 3}, {"max_rows": 9.5}, {"seed": -1}])
+@each("bad", [{"missing": "x"}, {"large": "x"}, {"max_rows": 3}, {"max_rows": 9.5}, {"seed": -1}])
 def test_settings_are_checked(bad):
     with pytest.raises(ConfigError):
         PrepareConfig(**bad)

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 
+from cases import SEEDS, each
 from graphbam.errors import TableError
 from graphbam.tables import read
 from graphbam.tables.columns import code_column, order_levels
@@ -73,7 +74,7 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
+@each("make", SOURCES.values(), ids=SOURCES)
 def test_every_source_gives_the_same_table(make):
     table = read_table(make())
     assert np.array_equal(table.x_md, X)
@@ -122,7 +123,7 @@ def test_polars_parquet_is_read(polars, tmp_path):
     assert np.array_equal(read_table(tmp_path / "t.parquet").x_md, X)
 
 
-@pytest.mark.parametrize("form", ["dense", "csr_matrix", "csc_array"])
+@each("form", ["dense", "csr_matrix", "csc_array"])
 def test_anndata_gives_the_same_table(form):
     package, sparse_package = pytest.importorskip("anndata"), pytest.importorskip("scipy.sparse")
     matrix = X if form == "dense" else getattr(sparse_package, form)(X)
@@ -145,8 +146,8 @@ def test_the_source_is_left_alone():
     pd.testing.assert_frame_equal(frame, FRAME)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("sep", [",", ";", "\t", "|", " "])
+@pytest.mark.parametrize("seed", SEEDS)
+@each("sep", [",", ";", "\t", "|", " "])
 def test_any_delimiter_and_missing_cells_come_back(seed, sep, tmp_path):
     x_md = np.random.default_rng(seed).normal(size=(20, 4))
     x_md[3, 1] = x_md[0, 0] = np.nan
@@ -209,8 +210,8 @@ SPELLED = {
 }
 
 
-@pytest.mark.parametrize("encode", [False, True])
-@pytest.mark.parametrize(("cells", "expected"), SPELLED.values(), ids=SPELLED)
+@each("encode", [False, True])
+@each(("cells", "expected"), SPELLED.values(), ids=SPELLED)
 def test_numbers_are_read_as_they_are_spelled(cells, expected, encode):
     """With `encode` too: ranks by frequency would destroy them."""
     coded = code_column(pd.Series(cells, dtype=object), "v", encode)
@@ -218,7 +219,7 @@ def test_numbers_are_read_as_they_are_spelled(cells, expected, encode):
     assert "read as the numbers it spells" in coded.note
 
 
-@pytest.mark.parametrize("cells", [
+@each("cells", [
     ["$5", "€7"], ["$5", "7"], ["5 kg", "7 kg"], ["12.05.2020", "13.05.2020"], ["1,5", "1.5"], ["10:30", "11:45"],
     ["1,23,456", "7"], ["$", "$5"], ["$5$", "$6$"], ["18-25", "26-35"], ["1.2.3", "1.2.4"], ["%", "5%"],
 ])  # fmt: skip
@@ -255,14 +256,14 @@ UPRIGHT = {
 }
 
 
-@pytest.mark.parametrize("make", ON_ITS_SIDE.values(), ids=ON_ITS_SIDE)
+@each("make", ON_ITS_SIDE.values(), ids=ON_ITS_SIDE)
 def test_a_table_on_its_side_is_suspected(make):
     (warning,) = read_table(make()).warnings
     assert "may lie on its side: 5 rows but 30 columns" in warning
     assert "transpose it" in warning
 
 
-@pytest.mark.parametrize("make", UPRIGHT.values(), ids=UPRIGHT)
+@each("make", UPRIGHT.values(), ids=UPRIGHT)
 def test_other_tables_are_not(make):
     assert read_table(make()).warnings == ()
 
@@ -287,13 +288,13 @@ CODED = {
 }
 
 
-@pytest.mark.parametrize(("values", "expected"), CODED.values(), ids=CODED)
+@each(("values", "expected"), CODED.values(), ids=CODED)
 def test_columns_are_coded_by_stated_rules(values, expected):
     coded = code_column(pd.Series(values), "v", encode=True)
     assert np.array_equal(coded.values, np.array(expected, dtype=float), equal_nan=True)
 
 
-@pytest.mark.parametrize("values", [c[0] for c in list(CODED.values())[:4]])
+@each("values", [c[0] for c in list(CODED.values())[:4]])
 def test_codes_do_not_depend_on_row_order(values):
     forward = code_column(pd.Series(values), "v", encode=True).values
     backward = code_column(pd.Series(values[::-1]), "v", encode=True).values

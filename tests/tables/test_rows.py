@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import graphbam as gb
+from cases import each
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import Header, LoadedWeights
 from graphbam.tables.domain import describe_table
@@ -26,7 +27,7 @@ def autoregression(rng, n_samples, n_variables, phi):
     return x_md
 
 
-@pytest.mark.parametrize("shape", [(50, 3), (200, 10), (1000, 30)])
+@each("shape", [(50, 3), (200, 10), (1000, 30)])
 def test_independent_rows_count_in_full(shape):
     for seed in range(100):
         assert measure_redundancy(np.random.default_rng(seed).normal(size=shape)) == 0
@@ -42,7 +43,7 @@ def test_columns_that_share_their_noise_are_no_time_series():
     assert alarms <= 2  # one in a thousand
 
 
-@pytest.mark.parametrize("phi", [0.5, 0.7, 0.9])
+@each("phi", [0.5, 0.7, 0.9])
 def test_an_autoregression_is_worth_what_theory_says(phi):
     """Σ φ^2k from one on is φ² / (1 − φ²), so M (1 − φ²) / (1 + φ²) rows remain."""
     x_md = autoregression(np.random.default_rng(0), 4000, 8, phi)
@@ -67,8 +68,8 @@ def test_shuffling_removes_it():
     assert measure_redundancy(rng.permutation(x_md)) == 0
 
 
-@pytest.mark.parametrize("key", ["a column", "two groups", "the total", "a skewed score"])
-@pytest.mark.parametrize("shape", [(88, 5), (400, 12)])
+@each("key", ["a column", "two groups", "the total", "a skewed score"])
+@each("shape", [(88, 5), (400, 12)])
 def test_sorting_rows_does_not_make_them_dependent(key, shape):
     for seed in range(20):
         rng = np.random.default_rng(seed)

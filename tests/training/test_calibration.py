@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from cases import each
 from graphbam.nn.weights import Header, LoadedWeights, load_colliders
 from graphbam.simulation.config import SimulationConfig
 from graphbam.training import calibration
@@ -11,9 +12,7 @@ from graphbam.training.calibration import fit_calibration, fit_child_calibration
 from toy_runs import run
 
 
-@pytest.mark.parametrize(
-    ("temperature", "offsets"), [(1.0, (0.0, 0.0, 0.0)), (0.6, (0.4, -0.1, -0.3)), (1.8, (0, 0, 0))]
-)
+@each(("temperature", "offsets"), [(1.0, (0.0, 0.0, 0.0)), (0.6, (0.4, -0.1, -0.3)), (1.8, (0, 0, 0))])
 def test_fit_recovers_what_made_the_labels(temperature, offsets):
     rng = torch.Generator().manual_seed(0)
     logits = 2 * torch.randn(40_000, 3, generator=rng)

@@ -10,6 +10,7 @@ import types
 import pytest
 import torch
 
+from cases import each
 from graphbam.directions.immoralities import pairs_to_ask
 from graphbam.errors import ConfigError
 from graphbam.graphs.graph import v_structures
@@ -88,7 +89,7 @@ def test_the_same_seed_gives_the_same_stream(tiny_training):
     assert same(take(9, tiny_training()), take(9, tiny_training()))
 
 
-@pytest.mark.parametrize("first_step", [1, 4, 7])
+@each("first_step", [1, 4, 7])
 def test_starting_late_equals_skipping(tiny_training, first_step):
     config = tiny_training()
     assert same(take(5, config, first_step=first_step), take(first_step + 5, config)[first_step:])
@@ -221,9 +222,7 @@ def test_no_mistakes_is_the_truth(rng):
     assert torch.equal(belief.pairs_bdd, classes == 2)
 
 
-@pytest.mark.parametrize(
-    ("kind", "truth"), [("missed", 1), ("confused", 2), ("invented", 0), ("married", 0), ("married_links", 1)]
-)
+@each(("kind", "truth"), [("missed", 1), ("confused", 2), ("invented", 0), ("married", 0), ("married_links", 1)])
 def test_each_kind_of_mistake_touches_its_own_class(rng, kind, truth):
     classes = worlds(rng, 60, 12, 2).classes_bdd
     rates = dict.fromkeys(("missed", "confused", "invented", "married", "married_links"), 0.0) | {kind: 0.8}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from cases import each
 from graphbam.errors import ConfigError, TableError
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fits_partner
@@ -91,7 +92,7 @@ def test_a_generator_is_taken_as_it_comes_and_may_not_run_out(loaded, pairs):
         fine_tune(loaded, iter(pairs), steps=7, replay=0.0, device="cpu")
 
 
-@pytest.mark.parametrize(
+@each(
     ("table", "graph", "message"),
     [
         (np.zeros((5, 3)), np.zeros((2, 2)), "does not fit"),

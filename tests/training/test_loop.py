@@ -12,6 +12,7 @@ import time
 import pytest
 import torch
 
+from cases import each
 from graphbam.cli._weights import summarise_training
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.nn import weights
@@ -458,7 +459,7 @@ def test_a_run_comes_back_bit_by_bit(tiny_training, tmp_path, steps):
     assert equal(everything(fresh), everything(stepper))
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "words"),
     [
         ({"learning_rate": 9e-3}, r"learning_rate is 0\.003 in the file, 0\.009 here"),
@@ -524,8 +525,8 @@ def killed(*_, **__):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", [(weights, "save_file"), (os, "replace"), (os, "fsync")])
-@pytest.mark.parametrize("how", [no_space, killed])
+@each("where", [(weights, "save_file"), (os, "replace"), (os, "fsync")])
+@each("how", [no_space, killed])
 def test_the_previous_checkpoint_survives_a_failed_save(monkeypatch, tiny_training, tmp_path, where, how):
     config = tiny_training()
     stepper = make_stepper(config, 1)

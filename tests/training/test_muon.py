@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from cases import each
 from graphbam.errors import ConfigError
 from graphbam.nn.immorality_net import ImmoralityNet
 from graphbam.training.muon import Muon, orthogonalise
@@ -11,7 +12,7 @@ from graphbam.training.objectives import EdgeTask, ImmoralityTask
 from graphbam.training.step import Stepper
 
 
-@pytest.mark.parametrize("shape", [(2, 5, 5), (1, 3, 40), (4, 40, 3)])
+@each("shape", [(2, 5, 5), (1, 3, 40), (4, 40, 3)])
 def test_directions_stay_and_sizes_become_one(rng, shape):
     g = torch.randn(*shape, generator=rng, dtype=torch.float64)
     u, s, v = torch.linalg.svd(g, full_matrices=False)

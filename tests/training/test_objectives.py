@@ -8,6 +8,7 @@ import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
+from cases import each
 from graphbam.training.config import task_of
 from graphbam.training.data import Stream
 from graphbam.training.loop import new_network
@@ -41,7 +42,7 @@ def loop_over_pairs(logits, classes, smooth=1e-4):
     return [value / count for value in sums]
 
 
-@pytest.mark.parametrize(("b", "d"), [(1, 2), (3, 5), (2, 8)])
+@each(("b", "d"), [(1, 2), (3, 5), (2, 8)])
 def test_loss_is_the_sum_over_pairs(rng, b, d):
     logits, classes = problem(rng, b, d)
     loss = edge_loss(logits, classes)
@@ -88,8 +89,8 @@ def test_gradients_are_true(rng):
     assert gradcheck(lambda z: edge_loss((z + z.transpose(1, 2)) / 2, classes).total(), logits.requires_grad_())
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("size", [30.0, 1e4])
+@each("dtype", [torch.float32, torch.float64])
+@each("size", [30.0, 1e4])
 def test_gradients_are_finite_at_extreme_logits(rng, dtype, size):
     logits, classes = problem(rng, 2, 5)
     z = (logits.sign() * size).to(dtype).requires_grad_()

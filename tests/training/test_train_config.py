@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from cases import each
 from graphbam.errors import ConfigError
 from graphbam.nn.cost import Work
 from graphbam.nn.network import Config, Network
@@ -52,7 +53,7 @@ def test_impossible_configs_are_refused(tiny_training, tiny_immoralities):
         StructureConfig.from_dict({"widths": [8], "colour": 1})
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"learning_rate": 0.0},

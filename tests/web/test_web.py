@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("starlette")
 from starlette.testclient import TestClient
 
+from cases import each
 from graphbam.web import build_app, server
 from standins import save_toy_colliders
 
@@ -48,7 +49,7 @@ def test_a_table_comes_back_as_its_report(client):
     assert model["calls"][0] == "graphbam infer cells.csv -o out"
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "content", "status", "says"),
     [
         ("empty.csv", b"", 422, "empty"),
@@ -134,7 +135,7 @@ def test_a_gzipped_table_may_not_grow_without_end(client, monkeypatch):
     assert "bomb.csv.gz unpacks to more than 10 MiB" in answer.text
 
 
-@pytest.mark.parametrize(
+@each(
     ("headers", "status"),
     [
         ({}, 200),

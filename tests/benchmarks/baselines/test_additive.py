@@ -8,6 +8,7 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.interpolate import CubicSpline, make_smoothing_spline
 
+from cases import each
 from graphbam.benchmarks.baselines.additive import AdditiveModel
 from graphbam.benchmarks.baselines.splines import expand, natural_splines, smoothing
 
@@ -73,7 +74,7 @@ def test_variables_with_few_values_have_few_columns():
     assert (splines.bend_dk[:, 2:] > 1e9).all()
 
 
-@pytest.mark.parametrize("freedom", [1.5, 3.0, 6.0, 8.5])
+@each("freedom", [1.5, 3.0, 6.0, 8.5])
 def test_smoothing_leaves_the_degrees_of_freedom_it_was_asked_for(table, freedom):
     left_d = (1 / (1 + smoothing(expand(table).bend_dk, freedom))).sum(axis=1)
     np.testing.assert_allclose(left_d[:4], freedom, rtol=1e-6)
@@ -94,7 +95,7 @@ def penalised_least_squares(x_md, target, parents):
     return basis_mc @ beta_c, ((right_m - rows_mc @ beta_c) ** 2).sum()
 
 
-@pytest.mark.parametrize("parents", [[0], [2, 1], [0, 1, 2, 4], [0, 5]])
+@each("parents", [[0], [2, 1], [0, 1, 2, 4], [0, 5]])
 def test_fit_is_penalised_least_squares(table, parents):
     model = AdditiveModel(table, n_knots=8)
     fitted_m, loss = penalised_least_squares(table, 3, parents)
@@ -102,7 +103,7 @@ def test_fit_is_penalised_least_squares(table, parents):
     assert model.loss(3, parents) == pytest.approx(loss, rel=1e-7)
 
 
-@pytest.mark.parametrize("parents", [[], [0], [0, 1], [2, 4, 0]])
+@each("parents", [[], [0], [0, 1], [2, 4, 0]])
 def test_improvement_is_the_fall_of_the_loss_and_never_negative(table, parents):  # law
     model = AdditiveModel(table)
     candidates = [i for i in range(6) if i != 3 and i not in parents]

@@ -12,6 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
+from cases import each
 from graphbam.benchmarks.baselines.avici import (
     Avici,
     AviciRetrained,
@@ -145,7 +146,7 @@ def test_the_original_sizes():
     assert (net.head.temperature.item(), net.head.bias.item()) == (2.0, -3.0)
 
 
-@pytest.mark.parametrize("change", [{"blocks": 0}, {"heads": -1}, {"widening": 0}])
+@each("change", [{"blocks": 0}, {"heads": -1}, {"widening": 0}])
 def test_impossible_sizes_are_refused(change):
     with pytest.raises(ConfigError, match=next(iter(change))):
         AviciNetConfig(**change)

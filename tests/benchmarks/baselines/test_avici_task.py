@@ -11,6 +11,7 @@ from torch.autograd import gradcheck
 from torch.testing import assert_close
 from typer.testing import CliRunner
 
+from cases import each
 from graphbam.benchmarks.baselines.avici_net import AviciNet, AviciNetConfig, load_arrows
 from graphbam.benchmarks.baselines.avici_task import (
     AcyclicityConfig,
@@ -56,8 +57,8 @@ def random_dags(rng, b, d):
 # ── spectral radius ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("d", [2, 3, 7, 12])
+@each("dtype", [torch.float32, torch.float64])
+@each("d", [2, 3, 7, 12])
 def test_the_radius_is_the_largest_eigenvalue(rng, d, dtype):
     a = torch.rand(5, d, d, generator=rng, dtype=dtype) * (1 - torch.eye(d, dtype=dtype))
     expected = torch.linalg.eigvals(a.double()).abs().amax(-1).to(dtype)
@@ -72,7 +73,7 @@ def test_the_radius_of_a_bare_cycle_is_its_geometric_mean():
     assert spectral_radius(a).item() == pytest.approx((0.5 * 1e-4) ** (1 / 3), rel=0.02)
 
 
-@pytest.mark.parametrize("d", [2, 6, 60])
+@each("d", [2, 6, 60])
 def test_the_radius_of_a_dag_is_zero(rng, d):
     dags = random_dags(rng, 4, d)
     chain = torch.diag(torch.ones(d - 1, dtype=torch.float64), 1)[None]
@@ -182,7 +183,7 @@ def test_configs_round_trip():
     assert arrow_config().simulation == TrainConfig.paper().simulation
 
 
-@pytest.mark.parametrize(
+@each(
     "make",
     [
         lambda: TrainConfig(settings=AcyclicityConfig()),
@@ -196,7 +197,7 @@ def test_task_network_and_settings_come_together(make):
         make()
 
 
-@pytest.mark.parametrize("change", [{"every": 0}, {"burn_in": -1}, {"rate": -0.1}])
+@each("change", [{"every": 0}, {"burn_in": -1}, {"rate": -0.1}])
 def test_impossible_schedules_are_refused(change):
     with pytest.raises(ConfigError, match=next(iter(change))):
         AcyclicityConfig(**change)

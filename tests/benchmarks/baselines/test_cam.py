@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cases import SEEDS, each
 from graphbam.benchmarks.baselines.additive import AdditiveModel
 from graphbam.benchmarks.baselines.cam import Cam, CamUnpruned, grow, screen
 from graphbam.graphs.graph import is_dag, skeleton
@@ -74,7 +75,7 @@ def grow_slowly(model, allowed_dd):
         order.append(best)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_growing_follows_its_definition(seed):
     model = AdditiveModel(additive_world(seed, n_variables=5, n_samples=60)[0])
     allowed_dd = np.random.default_rng(seed).random((5, 5)) < 0.7
@@ -109,7 +110,7 @@ def test_additive_worlds_are_found():
     assert np.mean(unpruned) < 0.65
 
 
-@pytest.mark.parametrize("shape", [np.tanh, np.square, lambda z: np.cos(2 * z)], ids=["tanh", "square", "cosine"])
+@each("shape", [np.tanh, np.square, lambda z: np.cos(2 * z)], ids=["tanh", "square", "cosine"])
 def test_direction_of_a_bent_effect_is_found(shape):
     rng = np.random.default_rng(0)
     for _ in range(5):
@@ -145,7 +146,7 @@ def test_pruning_is_as_strict_as_asked():
     assert (strict <= lenient).all()
 
 
-@pytest.mark.parametrize("n_samples", [20, 45, 300])
+@each("n_samples", [20, 45, 300])
 def test_awkward_tables_have_finite_answers(n_samples):
     """Copies, counts, two values, one far outlier, and hardly more samples than columns."""
     rng = np.random.default_rng(1)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from cases import SEEDS, each
 from graphbam.benchmarks.baselines.ccdr import GAMMA, Ccdr, Descent, choose, log_likelihood, lowers, shrink, walk_path
 from graphbam.graphs.graph import is_dag, skeleton
 
@@ -37,7 +38,7 @@ def objective(x_md, phi_dd, rho_d, lam):
     return -len(x_md) * np.log(rho_d).sum() + (rest_md**2).sum() / 2 + penalty(np.abs(phi_dd), lam).sum()
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=SEEDS)
 def descent(request):
     """A table, and a descent on it that is half way, at a weight that allows many edges."""
     x_md, _ = linear_world(request.param)
@@ -49,7 +50,7 @@ def descent(request):
 # ── single steps ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("z", [-5.0, -1.7, -0.4, 0.0, 0.99, 1.01, 1.9, 2.1, 30.0])
+@each("z", [-5.0, -1.7, -0.4, 0.0, 0.99, 1.01, 1.9, 2.1, 30.0])
 def test_shrinking_minimises_over_one_coefficient(z):
     def cost(phi):
         return phi**2 / 2 - z * phi + float(penalty(abs(phi), 1.0))
@@ -121,7 +122,7 @@ def test_after_a_run_no_pair_moves(descent):  # law
 # ── the path and the choice on it ─────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_path_grows_from_the_empty_graph_and_is_acyclic(seed):  # law
     x_md, _ = linear_world(seed, n_variables=12, n_samples=60)
     path = list(walk_path(np.corrcoef(x_md.T), 60))
@@ -187,7 +188,7 @@ def test_linear_worlds_are_found():
     assert np.mean(scores) > 0.8
 
 
-@pytest.mark.parametrize("n_samples", [10, 25, 300])
+@each("n_samples", [10, 25, 300])
 def test_awkward_tables_have_finite_answers(n_samples):
     """Copies, two values, an exact sum, and fewer samples than variables."""
     x_md = np.random.default_rng(1).standard_normal((n_samples, 14))

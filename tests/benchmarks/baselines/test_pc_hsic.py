@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cases import each
 from graphbam.benchmarks.baselines.pc_hsic import PcHsic, ResidualTest, centred_kernel, factorise, hsic_p_value
 from graphbam.graphs.graph import skeleton
 
@@ -36,7 +37,7 @@ def bent_chain():
 # ── the criterion ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("draw", ["standard_normal", "standard_cauchy", "standard_exponential"])
+@each("draw", ["standard_normal", "standard_cauchy", "standard_exponential"])
 def test_factors_multiply_to_the_kernel(draw):
     u_m = standardise(getattr(np.random.default_rng(0), draw)(150))
     factor_mr = factorise(u_m, tolerance=1e-6)
@@ -61,7 +62,7 @@ def test_p_values_of_independent_variables_are_uniform(n_samples):  # law
     assert 0.02 < np.mean(np.array(p) < 0.05) < 0.09
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@each("scale", [1e-3, 1.0, 1e3])
 def test_units_do_not_matter_and_uncorrelated_dependence_is_seen(scale):
     u_m = np.linspace(-2, 2, 101)
     v_m = u_m**2

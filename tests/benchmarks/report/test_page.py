@@ -17,6 +17,7 @@ import typer
 from matplotlib.colors import to_hex
 from typer.testing import CliRunner
 
+from cases import each
 from graphbam.benchmarks.baselines import list_baselines
 from graphbam.benchmarks.cases import SUITES
 from graphbam.benchmarks.report import write_report
@@ -226,7 +227,7 @@ def test_ours_has_the_accent_and_no_two_methods_look_alike():
     assert looks["mine:Best"].title == "mine:Best"
 
 
-@pytest.mark.parametrize("name", list_baselines())
+@each("name", list_baselines())
 def test_every_method_of_the_package_has_a_school_and_a_title(name):
     assert find_school(name) != "other"
     assert find_title(name)
