@@ -24,7 +24,7 @@ unit: .venv/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 test-all: lint types
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "long or not long"
+	GRAPHBAM_TEST_ALL=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "long or not long"
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

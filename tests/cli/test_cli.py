@@ -272,6 +272,12 @@ def test_remedies_are_options(infer, tmp_path):
     assert "Use --encode to turn text and dates into numbers, or --drop 'home town' to leave it out." in error
 
 
+def test_links_that_are_expected_to_be_false_are_counted(infer, table):
+    told = json.loads(infer(table, "--json", "--threshold", 0.05)[1])
+    assert told["links"]
+    assert told["expected_false"] == pytest.approx(sum(1 - link["skeleton"] for link in told["links"]), abs=1e-4)
+
+
 def test_the_present_folder_takes_the_results(infer, table, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

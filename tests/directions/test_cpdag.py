@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import each
+from cases import each, examples
 from graphbam.directions import cpdag as decisions
 from graphbam.directions.cpdag import choose_links, direct_links, expected_shd, forced_arrows
 from graphbam.directions.immoralities import Beliefs, read_probabilities
@@ -54,7 +54,7 @@ def with_true_claims(dag):
 # ── valid whatever the claims ──────────────────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=500, deadline=None, database=None)
+@examples(150, 1500)
 @given(numbers, sizes, st.booleans(), st.sampled_from([0.5, 0.9, np.inf]))
 def test_orienting_any_skeleton_by_any_claims_gives_a_cpdag(draw, d, fitting, accept):
     adj = draw.graph(d)

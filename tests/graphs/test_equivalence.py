@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import each
+from cases import each, examples
 from graphbam.errors import GraphError, KnowledgeError
 from graphbam.graphs import equivalence as meek
 from graphbam.graphs.equivalence import (
@@ -31,7 +31,7 @@ from graphbam.graphs.graph import directed_part, is_dag, skeleton, undirected_pa
 from ingredients import SQUARE, complete, few
 from oracle import acyclic, all_dags, all_pdags, dags, loop_v_structures, markov_classes, random_dag, union
 
-law = settings(max_examples=40, deadline=None, database=None)
+law = examples(20, 40)
 
 PAIRS = Path(__file__).resolve().parents[3] / "shared" / "data" / "dag_cpdag_pairs" / "grandag_pairs.npz"
 

@@ -10,10 +10,10 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import each
+from cases import each, examples
 from graphbam.errors import GraphError
 from graphbam.graphs.equivalence import consistent_extension, dag_to_cpdag, is_cpdag
 from graphbam.graphs.graph import (
@@ -34,7 +34,7 @@ from oracle import acyclic, all_pdags, dags, descendants, loop_v_structures, mar
 COLLIDER = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]], dtype=np.int8)
 CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=np.int8)
 CYCLE = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]], dtype=np.int8)
-law = settings(max_examples=120, deadline=None, database=None)
+law = examples(60, 120)
 
 
 # ── parts and labels ──────────────────────────────────────────────────────────────────────────────────────

@@ -7,10 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import SEEDS, each
+from cases import SEEDS, each, examples
 from graphbam.errors import ConfigError, GraphError
 from graphbam.graphs.equivalence import dag_to_cpdag
 from graphbam.graphs.graph import moral_graph, skeleton
@@ -28,7 +28,7 @@ from graphbam.graphs.metrics import (
 )
 from oracle import all_dags, all_pdags, descendants, is_open, random_dag, simple_paths
 
-law = settings(max_examples=200, deadline=None, database=None)
+law = examples(100, 200)
 
 COLLIDER = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]])
 FORK = COLLIDER.T

@@ -3,15 +3,23 @@
 import contextlib
 import functools
 import inspect
+import os
 from collections.abc import Iterable
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 
 def quick_and_long(quick, more):
     """Parameters of a test: those in `quick` always, those in `more` only in the long run (`make test-all`)."""
     return [*quick, *(pytest.param(value, marks=pytest.mark.long) for value in more)]
+
+
+def examples(quick, more):
+    """Settings of a law that hypothesis tries on random examples: so many, or in the long run so many."""
+    number = more if os.environ.get("GRAPHBAM_TEST_ALL") else quick
+    return settings(max_examples=number, deadline=None, database=None)
 
 
 SEEDS = quick_and_long([0], [1, 2])

@@ -6,17 +6,16 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 
+from cases import examples
 from graphbam.directions import cpdag
 from graphbam.directions.arrows import arrow_probabilities
 from graphbam.directions.immoralities import Beliefs
 from graphbam.graphs.cut import Cut
 from graphbam.graphs.graph import skeleton
 
-law = settings(max_examples=300, deadline=None, database=None)
-few = settings(max_examples=60, deadline=None, database=None)
+law, few = examples(100, 300), examples(30, 60)
 
 CUTS = (Cut(), Cut(fdr=0.1), Cut(threshold=0.8), Cut(objective="shd"))
 CHAIN = skeleton([[0, 1, 0], [0, 0, 1], [0, 0, 0]])

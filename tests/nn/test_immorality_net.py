@@ -9,7 +9,7 @@ from torch import nn
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from cases import each
+from cases import each, quick_and_long
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.nn import weights
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
@@ -210,6 +210,7 @@ def test_a_candidate_is_judged_by_its_pairs_with_parents_and_all_and_by_the_pare
 # ── gradients, compilation, configs ──────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.parametrize("design", quick_and_long(["collider"], ["collider-paper"]))
 def test_gradients_are_those_of_finite_differences(design):
     rng = torch.Generator().manual_seed(0)
     net = make_net(rng, design)

@@ -19,6 +19,8 @@ from graphbam.training.loop import new_network
 from graphbam.training.objectives import EdgeTask, edge_loss
 from graphbam.training.step import Stepper, learning_rate
 
+pytestmark = pytest.mark.long  # four processes, each with a torch of its own
+
 CPU = torch.device("cpu")
 STEPS = 4
 

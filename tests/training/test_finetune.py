@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from cases import each
+from cases import each, quick_and_long
 from graphbam.errors import ConfigError, TableError
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fits_partner
@@ -70,8 +70,9 @@ def test_ctrl_c_keeps_what_was_learnt(loaded, pairs):
     assert not torch.equal(tuned.network.head.classes.weight, loaded.network.head.classes.weight)
 
 
-def test_the_same_seed_gives_the_same_weights(loaded, pairs):
-    first, second = (fine_tune(loaded, pairs, steps=6, replay=0.5, seed=3, device="cpu") for _ in range(2))
+@pytest.mark.parametrize("replay", quick_and_long([0.0], [0.5]))
+def test_the_same_seed_gives_the_same_weights(loaded, pairs, replay):
+    first, second = (fine_tune(loaded, pairs, steps=6, replay=replay, seed=3, device="cpu") for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first.network.parameters(), second.network.parameters(), strict=True))
 
 

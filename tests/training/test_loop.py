@@ -12,7 +12,7 @@ import time
 import pytest
 import torch
 
-from cases import each
+from cases import each, quick_and_long
 from graphbam.cli._weights import summarise_training
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.nn import weights
@@ -106,7 +106,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", quick_and_long([signal.SIGTERM], [signal.SIGINT]))
 def test_a_signal_saves_and_the_run_goes_on_later(tiny_training, tmp_path, number):
     config, out = tiny_training(), tmp_path / "run"
     (tmp_path / "script.py").write_text(SCRIPT)

@@ -165,6 +165,7 @@ def test_the_floor_counts_what_the_network_multiplies():
     assert forward_work(net.config, 2, 40, 7).products == pytest.approx(counter.get_total_flops(), rel=0.02)
 
 
+@pytest.mark.long
 def test_blocks_compile_whole_and_answer_the_same():
     rng = torch.Generator().manual_seed(0)
     net, table = make_net(rng), torch.randn(3, 9, 5, generator=rng, dtype=torch.float64)
