@@ -496,14 +496,14 @@ MUTANTS = (
         "web/server.py",
         "if origin is not None and urlsplit(origin).netloc != host:",
         "if origin is not None and urlsplit(origin).netloc == host:",
-        "tests/web/test_web.py",
+        "tests/web/test_server.py",
         "the page takes tables from foreign sites only",
     ),
     Mutant(
         "web/server.py",
         """name = re.split(r"[\\\\/]", name)[-1]""",
         """name = re.split(r"[\\\\/]", name)[0]""",
-        "tests/web/test_web.py",
+        "tests/web/test_server.py",
         "an uploaded table is called after the uploader's folder",
     ),
 )
