@@ -398,10 +398,10 @@ PRESETS["broad-1"] = SimulationConfig(
 PRESETS["broad"] = dataclasses.replace(
     PRESETS["broad-1"],
     hidden=0.25,
-    interventions=0.10,
+    interventions=0.12,
     missing=0.20,
     worlds={
-        "as-found": 0.16,
+        "as-found": 0.20,
         "monitoring": 0.08,
         "gene-dynamics": 0.07,
         "single-cell": 0.05,

@@ -255,9 +255,14 @@ class TrainConfig:
 
     @classmethod
     def answers(cls, **changes: Any) -> Self:
-        """Every answer in one pass: classes, directions, hidden causes and ancestors, from tables with marked cells."""
+        """Every answer in one pass: classes, directions, hidden causes and ancestors, from tables with marked cells.
+
+        Pairs of variables are tables too. Rate and shapes suit a run that begins from weights of the classes.
+        """
         parts: dict[str, Any] = {"task": "answers", "network": EdgeNetConfig(marks=True, answers=True)}
-        return cls(**(parts | changes))
+        grid = {"variables": (2, *cls.variables), "max_tables": 160}
+        steps = {"learning_rate": 1e-3, "curriculum_start": 1.0, "decay_share": 0.4}
+        return cls(**(parts | grid | steps | changes))
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
