@@ -16,15 +16,24 @@ from graphbam.graphs.equivalence import dag_to_cpdag
 from graphbam.graphs.graph import moral_graph, skeleton
 from graphbam.graphs.metrics import (
     accuracy,
+    ancestor_distance,
+    audrc,
+    auroc,
     average_precision,
     expected_calibration_error,
     f1,
+    false_share,
+    judge_directions,
+    ordered_values,
     pair_values,
     precision_recall,
+    reliability,
     shd,
+    shd_over_empty,
     sid,
     skeleton_average_precision,
     skeleton_shd,
+    weighted_accuracy,
 )
 from oracle import all_dags, all_pdags, descendants, is_open, random_dag, simple_paths
 
@@ -61,9 +70,16 @@ def test_shd_is_a_distance(rng):
 
 
 def test_graphs_of_different_size_are_refused():
-    for distance in (shd, skeleton_shd, sid):
+    for distance in (shd, skeleton_shd, shd_over_empty, sid, ancestor_distance):
         with pytest.raises(GraphError, match="3 variables, the other 4"):
             distance(np.zeros((3, 3)), np.zeros((4, 4)))
+
+
+def test_distance_over_empty_is_zero_for_the_truth_and_one_for_no_answer(rng):
+    for graph in (random_dag(rng, 12, 3), dag_to_cpdag(random_dag(rng, 12, 3))):
+        empty = np.zeros_like(graph)
+        assert (shd_over_empty(graph, graph), shd_over_empty(graph, empty)) == (0.0, 1.0)
+        assert np.isnan(shd_over_empty(empty, graph))
 
 
 # ── structural intervention distance ──────────────────────────────────────────────────────────────────────
@@ -106,10 +122,35 @@ def test_sid_wants_dags():
         sid([[0, 1], [0, 0]], [[0, 1], [1, 0]])
 
 
-def test_sid_says_how_to_get_its_package(monkeypatch):
+@each("distance", [sid, ancestor_distance])
+def test_distances_between_effects_say_how_to_get_their_package(monkeypatch, distance):
     monkeypatch.setitem(sys.modules, "gadjid", None)
     with pytest.raises(ImportError, match=r"pip install 'graphbam\[benchmark\]'"):
-        sid(COLLIDER, COLLIDER)
+        distance(COLLIDER, COLLIDER)
+
+
+def test_ancestor_distance_follows_its_definition():
+    """No way down from i in the guess: no effect is claimed; else the ancestors of i in the guess are adjusted for."""
+    pytest.importorskip("gadjid")
+    for true, guess in itertools.product(all_dags(3), repeat=2):
+        mistakes = 0
+        for i, j in itertools.permutations(range(3), 2):
+            above = {k for k in range(3) if i in descendants(guess, k)} - {i}
+            is_claimed = j in descendants(guess, i)
+            mistakes += not adjusts(true, i, j, above) if is_claimed else j in descendants(true, i)
+        assert ancestor_distance(true, guess) == pytest.approx(mistakes / 6)
+
+
+def test_ancestor_distance_reads_cpdags():
+    """Nothing is known of the effects in an open chain, all of those in its DAG; other graphs are refused."""
+    pytest.importorskip("gadjid")
+    chain = np.eye(3, k=1, dtype=int)
+    open_chain = dag_to_cpdag(chain)
+    assert ancestor_distance(open_chain, open_chain) == 0
+    assert ancestor_distance(chain, open_chain) == ancestor_distance(chain, open_chain[::-1, ::-1]) == 1
+    assert ancestor_distance(dag_to_cpdag(COLLIDER), COLLIDER) == ancestor_distance([[0]], [[0]]) == 0
+    with pytest.raises(GraphError, match="Neither a DAG nor a CPDAG: it has the cycle"):
+        ancestor_distance(chain, np.roll(np.eye(3), 1, 0))
 
 
 # ── ranking ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -140,6 +181,28 @@ def test_the_order_of_ties_does_not_matter(rng):
     truth, score = rng.random(200) < 0.3, rng.integers(4, size=200)
     p = rng.permutation(200)
     assert average_precision(truth[p], score[p]) == pytest.approx(average_precision(truth, score), rel=1e-12)
+
+
+@law
+@given(st.data(), st.integers(2, 60), st.integers(1, 6))
+def test_auroc_is_the_share_of_pairs_in_the_right_order(data, n, levels):
+    truth = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    truth[:2] = True, False
+    score = np.array(data.draw(st.lists(st.integers(0, levels), min_size=n, max_size=n)))
+    gap = score[truth][:, None] - score[~truth]
+    assert auroc(truth, score) == pytest.approx(((gap > 0) + (gap == 0) / 2).mean(), rel=1e-12)
+    assert auroc(truth, -score) == pytest.approx(1 - auroc(truth, score), rel=1e-12)
+    assert auroc(~truth, score) == auroc(truth, -score)
+
+
+def test_auroc_of_one_class_is_not_defined():
+    assert np.isnan(auroc([1, 1], [0.1, 0.2]))
+    assert np.isnan(auroc([0, 0], [0.1, 0.2]))
+
+
+def test_ordered_pairs_come_row_by_row(rng):
+    square = rng.normal(size=(5, 5))
+    assert ordered_values(square).tolist() == [square[i, j] for i, j in itertools.permutations(range(5), 2)]
 
 
 def test_nothing_true_gives_zero():
@@ -213,6 +276,75 @@ def test_honest_probabilities_are_calibrated_and_bold_ones_are_not():
     assert expected_calibration_error([0, 0], [1, 1]) == 1.0
 
 
+def test_the_calibration_error_is_the_mean_gap_of_the_reliability_diagram(rng):
+    said = rng.random(300)
+    seen = rng.random(300) < said**2
+    points = reliability(seen, said, bins=7)
+    assert points.number.sum() == 300
+    assert points.said @ points.number == pytest.approx(said.sum())
+    assert points.seen @ points.number == pytest.approx(seen.sum())
+    gaps = np.abs(points.said - points.seen) @ points.number / 300
+    assert expected_calibration_error(seen, said, bins=7) == pytest.approx(gaps)
+    assert len(reliability([0, 1], [0.1, 0.95], bins=10).said) == 2  # empty bins have no point
+
+
+def test_the_false_share_is_what_precision_lacks(rng):
+    truth, guess = rng.random(50) < 0.5, rng.random(50) < 0.5
+    assert false_share(truth, guess) == pytest.approx(1 - precision_recall(truth, guess)[0])
+    assert np.isnan(false_share(truth, np.zeros(50)))
+
+
+# ── directions ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_directions_are_judged_on_true_links_alone(rng):
+    dag = random_dag(rng, 10, 3)
+    said = rng.random((10, 10))
+    arrow = said / (said + said.T)
+    links = np.argwhere(dag)
+    found = judge_directions(dag, arrow, sure_from=0.7)
+    right = [arrow[i, j] > 0.5 for i, j in links]
+    sure = [max(arrow[i, j], arrow[j, i]) >= 0.7 for i, j in links]
+    assert found.n_links == len(links)
+    assert (found.right, found.sure) == (np.mean(right), np.mean(sure))
+    assert found.right_where_sure == np.mean(np.array(right)[sure])
+    assert judge_directions(dag, np.where(skeleton(dag), arrow, np.nan), sure_from=0.7) == found
+    assert judge_directions(dag.T, arrow.T, sure_from=0.7) == found
+    assert judge_directions(dag, arrow.T).right == pytest.approx(1 - found.right)
+
+
+def test_even_directions_are_half_right_and_undirected_links_do_not_count():
+    assert judge_directions(COLLIDER, np.full((3, 3), 0.5))[:3] == (2, 0.5, 0.0)
+    nothing = judge_directions(COLLIDER | COLLIDER.T, np.eye(3))
+    assert nothing.n_links == 0
+    assert np.isnan(nothing[1:]).all()
+
+
+# ── cause–effect pairs ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_pairs_are_judged_as_by_definition(rng):
+    forward, weight = rng.random(40) < 0.5, rng.random(40) + 0.1
+    score = rng.permutation(np.arange(1, 41)) * rng.choice([-1.0, 1.0], 40)
+    order = sorted(range(40), key=lambda k: -abs(score[k]))
+    hits = [weight[k] * ((score[k] > 0) == forward[k]) for k in order]
+    curve = [sum(hits[: k + 1]) / sum(weight[order[: k + 1]]) for k in range(40)]
+    assert audrc(forward, score, weight) == pytest.approx(np.mean(curve))
+    assert weighted_accuracy(forward, score, weight) == pytest.approx(curve[-1])
+
+
+def test_swapped_columns_change_nothing_and_turned_scores_everything(rng):
+    forward, score = rng.random(30) < 0.5, rng.integers(-3, 4, 30)
+    swap = rng.random(30) < 0.5
+    for judge in (weighted_accuracy, audrc):
+        told = judge(forward, score)
+        assert judge(forward ^ swap, np.where(swap, -score, score)) == pytest.approx(told)
+        assert judge(forward, -score) == pytest.approx(1 - told)
+        p = rng.permutation(30)
+        assert judge(forward[p], score[p]) == pytest.approx(told)
+        assert judge(forward, np.zeros(30)) == 0.5
+
+
 # ── the door ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -230,6 +362,11 @@ def test_honest_probabilities_are_calibrated_and_bold_ones_are_not():
             r"score has shape \(2, 2\), the graph \(3, 3\)",
         ),
         (lambda: expected_calibration_error([0, 1], [0.1, 1.5]), "probability is 1.5 at entry 1"),
+        (lambda: reliability([0, 1], [0.1, -0.5]), "probability is -0.5 at entry 1"),
+        (lambda: judge_directions(EMPTY, np.ones((2, 2))), r"arrow has shape \(2, 2\), the graph \(3, 3\)"),
+        (lambda: weighted_accuracy([1, 0], [1, 1], [1, 0]), "weight is 0.0 at entry 1; it must be positive"),
+        (lambda: audrc([1, 0], [1, 1], [1]), "2 true values but 1 guesses"),
+        (lambda: ordered_values([1, 2]), r"matrix has shape \(2,\); it must be square"),
         (lambda: pair_values([1, 2]), r"matrix has shape \(2,\); it must be square"),
     ],
 )
