@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
 
 from cases import each
 from graphbam.benchmarks.cases import (
@@ -15,9 +16,10 @@ from graphbam.benchmarks.cases import (
     derive_seed,
     draw_problem,
     resolve_cases,
+    unpack_tables,
 )  # fmt: skip
 from graphbam.errors import ConfigError, TableError
-from graphbam.simulation import MECHANISMS, UNSEEN
+from graphbam.simulation import MECHANISMS, UNSEEN, SimulationConfig, sample_tables
 
 
 def names(*words):
@@ -119,10 +121,43 @@ def test_the_manifest_decides_family_and_kind_of_truth(tmp_path):
     assert resolve_cases([str(tmp_path / "data" / "b")]) == [cases["data/b"]]
 
 
+def test_where_the_manifest_is_silent_the_graphs_say_whether_they_are_acyclic(tmp_path):
+    write_table(tmp_path / "a")
+    write_table(tmp_path / "cyclic", edges="x,y\ny,x\n")
+    (tmp_path / "manifest.csv").write_text("name,family\na,chain\ncyclic,loop\n")
+    assert [case.is_dag for case in resolve_cases([str(tmp_path)])] == [True, False]
+
+
+def test_only_undirected_truths_have_no_directions(tmp_path):
+    for name in ("a", "b", "c"):
+        write_table(tmp_path / name)
+    (tmp_path / "manifest.csv").write_text("name,family,acyclic\na,x,yes\nb,x,no\nc,x,undirected\n")
+    cases = resolve_cases([str(tmp_path)])
+    assert [case.is_directed for case in cases] == [draw_problem(case, 0).is_directed for case in cases]
+    assert [case.is_directed for case in cases] == [True, True, False]
+
+
+def test_hidden_causes_and_targets_come_with_the_table(tmp_path):
+    """Where something is hidden there is no CPDAG; rows are drawn with their targets."""
+    write_table(tmp_path / "a", rows=700)
+    (tmp_path / "a" / "bidirected.csv").write_text("a,b,also_directed\nz,x,0\n")
+    targets = "".join(f"0,{int(i % 3 == 0)},0\n" for i in range(700))
+    (tmp_path / "a" / "targets.csv").write_text(f"x,y,z\n{targets}")
+    (tmp_path / "manifest.csv").write_text("name,family\na,chain\n")
+    (case,) = resolve_cases([str(tmp_path)])
+    problem = draw_problem(case, 0)
+    assert not case.is_dag
+    assert np.argwhere(problem.hidden_dd).tolist() == [[0, 2], [2, 0]]
+    assert problem.set_md.shape == (600, 3)
+    is_low = problem.x_md[:, 2] == problem.x_md[:, 2].min()  # z is i % 3
+    np.testing.assert_array_equal(problem.set_md[:, 1], is_low)
+    assert not problem.set_md[:, [0, 2]].any()
+
+
 @each(
     ("manifest", "message"),
     [
-        ("name,family\na,chain\n", "lacks the column 'acyclic'"),
+        ("name,acyclic\na,yes\n", "lacks the column 'family'"),
         ("name,family,acyclic\na,chain,yes\na,fork,yes\n", "2 lines for 1 names"),
         ("name,family,acyclic\nother,chain,yes\n", "names none of the tables"),
         ("name,family,acyclic\ncyclic,chain,yes\n", "calls 'cyclic' acyclic, but"),
@@ -195,8 +230,9 @@ def test_a_fingerprint_sees_table_truth_and_kind_of_truth():
     x_md, adjacency = problem.x_md.copy(), 1 - problem.adjacency
     x_md[3, 2] = np.nextafter(x_md[3, 2], 9)
     others = [{"x_md": x_md}, {"adjacency": adjacency}, {"is_dag": False}, {"x_md": problem.x_md.T}]
+    others += [{"hidden_dd": adjacency}, {"set_md": x_md > 0}]
     prints = {dataclasses.replace(problem, **change).fingerprint() for change in ({}, *others)}
-    assert len(prints) == 5
+    assert len(prints) == 7
 
 
 def test_tables_stay_what_they_are():
@@ -217,6 +253,21 @@ def test_tables_on_disk_are_read_as_the_case_says(tmp_path):
     listed = draw(str(tmp_path / "data"))
     assert listed.x_md.shape == (600, 3)
     assert not listed.is_dag
+
+
+def test_simulated_tables_keep_all_that_is_known_of_them():
+    config = SimulationConfig(hidden=0.5, interventions=0.5, missing=0.5)
+    rng = torch.Generator().manual_seed(0)
+    tables = sample_tables(rng, config, n_tables=12, n_variables=5, n_samples=40)
+    for k, problem in enumerate(unpack_tables(tables)):
+        observed = tables.observed_bmd[k].numpy()
+        np.testing.assert_array_equal(np.isnan(problem.x_md), ~observed)
+        np.testing.assert_array_equal(problem.x_md[observed], tables.x_bmd[k].double().numpy()[observed])
+        np.testing.assert_array_equal(problem.adjacency, tables.dag_bdd[k])
+        np.testing.assert_array_equal(problem.hidden_dd, tables.hidden_bdd[k])
+        assert problem.is_dag == (not tables.hidden_bdd[k].any())
+        assert (problem.set_md is None) == (not tables.set_bmd[k].any())
+        assert problem.set_md is None or np.array_equal(problem.set_md, tables.set_bmd[k])
 
 
 def test_seeds_are_fixed_and_fit_their_bits():

@@ -26,6 +26,37 @@ def test_numbers_names_and_arrows_are_those_of_the_files(tmp_path):
     assert table.adjacency.tolist() == [[0, 1, 0], [0, 0, 0], [0, 1, 0]]
 
 
+def test_hidden_causes_and_targets_are_read_where_they_are_known(tmp_path):
+    folder = write(tmp_path / "a")
+    assert read_labelled(folder).hidden_dd is None
+    assert read_labelled(folder).set_md is None
+    (folder / "bidirected.csv").write_text("a,b,also_directed\nx,z,0\n")
+    (folder / "targets.csv.gz").write_bytes(gzip.compress(b"x,y,z\n0,0,1\n0,0,0\n1,0,0\n"))
+    table = read_labelled(folder)
+    assert table.hidden_dd.tolist() == [[0, 0, 1], [0, 0, 0], [1, 0, 0]]
+    assert np.argwhere(table.set_md).tolist() == [[0, 2], [2, 0]]
+    few = read_labelled(folder, max_rows=2)
+    rows = [table.x_md.tolist().index(row) for row in few.x_md.tolist()]
+    np.testing.assert_array_equal(few.set_md, table.set_md[rows])
+
+
+@each(
+    ("name", "content", "message"),
+    [
+        ("bidirected.csv", "a,b\nx,w\n", "names 'w', which is no column"),
+        ("bidirected.csv", "a\nx\n", "needs two: the variables"),
+        ("targets.csv", "x,y,z\n0,0,1\n", "no table of 3 rows with the columns of the data"),
+        ("targets.csv", "x,z,y\n0,0,1\n0,0,0\n1,0,0\n", "no table of 3 rows with the columns of the data"),
+        ("targets.csv", "x,y,z\n0,0,1\n0,2,0\n1,0,0\n", "holds 2; use 1 for cells that were set"),
+    ],
+)
+def test_what_lies_beside_a_table_must_fit(tmp_path, name, content, message):
+    folder = write(tmp_path / "a")
+    (folder / name).write_text(content)
+    with pytest.raises(TableError, match=message):
+        read_labelled(folder)
+
+
 def test_what_is_written_is_read_back(tmp_path):
     names = ("x", "a, b", 'say "c"', "größe")
     x_md = np.random.default_rng(0).normal(size=(7, 4)) * [1, 1e-9, 1e9, np.pi]

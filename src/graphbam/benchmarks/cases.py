@@ -16,14 +16,17 @@ import re
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbam.errors import ConfigError, TableError
 
-__all__ = ["SUITES", "Case", "Problem", "derive_seed", "draw_problem", "resolve_cases"]
+if TYPE_CHECKING:
+    from graphbam.simulation import Tables
+
+__all__ = ["SUITES", "Case", "Problem", "derive_seed", "draw_problem", "resolve_cases", "unpack_tables"]
 
 PAPER_FAMILIES = ("chebyshev", "linear", "sine", "cosine", "square", "cubic", "multiplicative", "mlp")
 """Mechanisms the paper tests on."""
@@ -38,7 +41,8 @@ MAX_ROWS, MAX_VARIABLES = 600, 110
 """Third-party tables: longer ones are thinned out to so many rows, wider ones left out."""
 
 MANIFEST = "manifest.csv"
-"""List of third-party tables in the folder that holds them: columns name, family, acyclic (yes, no, undirected)."""
+"""List of third-party tables in the folder that holds them: columns name, family, acyclic (yes, no, undirected). Where
+no table has the last, the graphs themselves say so."""
 
 _SIMULATED = re.compile(r"(?P<mechanism>[a-z_]+)-d(?P<d>\d+)-m(?P<m>\d+)")
 
@@ -57,7 +61,9 @@ class Case:
     folder: str | None = None
     """Where a table on disk lies."""
     is_dag: bool = True
-    """Whether the truth is a DAG; only then it has a moral graph and a CPDAG."""
+    """Whether the truth is a DAG without hidden common causes; only then it has a moral graph and a CPDAG."""
+    is_directed: bool = True
+    """Whether the edges of the truth have directions; those of a graph with loops have, too."""
 
     def count_trials(self, wanted: int) -> int:
         """How many tables it has: as many as wanted if they are simulated, one on disk."""
@@ -209,7 +215,8 @@ class Listing(NamedTuple):
     """A line of the manifest: what it says of a table."""
 
     family: str
-    is_acyclic: bool
+    acyclic: str | None
+    """yes, no (there are loops), undirected, or None: not said."""
 
 
 def _read_manifest(root: Path) -> dict[str, Listing] | None:
@@ -219,9 +226,9 @@ def _read_manifest(root: Path) -> dict[str, Listing] | None:
         return None
     with path.open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
-    if missing := {"name", "family", "acyclic"} - set(lines[0] if lines else ()):
-        raise TableError(f"{path} lacks the column {sorted(missing)[0]!r}; it needs name, family and acyclic")
-    listings = {line["name"]: Listing(line["family"], line["acyclic"] == "yes") for line in lines}
+    if missing := {"name", "family"} - set(lines[0] if lines else ()):
+        raise TableError(f"{path} lacks the column {sorted(missing)[0]!r}; it needs name and family")
+    listings = {line["name"]: Listing(line["family"], line.get("acyclic")) for line in lines}
     if len(listings) < len(lines):
         raise TableError(f"{path} has {len(lines)} lines for {len(listings)} names; drop those that are there twice")
     return listings
@@ -236,13 +243,16 @@ def _read_case(place: Path, root: Path, listing: Listing | None = None) -> Case:
     n_rows, d = table.x_md.shape
     if n_rows < 2 or d < 2 or not np.isfinite(table.x_md).all():
         raise TableError(f"{place}: a table to judge on needs two rows, two columns and no missing or infinite value")
-    name = str(Path(root.name) / place.relative_to(root))
-    if listing is None:
-        return Case(name, "folder", root.name, d, n_rows, folder=str(place), is_dag=is_dag(table.adjacency))
-    if listing.is_acyclic and not is_dag(table.adjacency):
+    name, is_acyclic = str(Path(root.name) / place.relative_to(root)), is_dag(table.adjacency)
+    if listing is not None and listing.acyclic == "yes" and not is_acyclic:
         raise TableError(f"{root / MANIFEST} calls {place.name!r} acyclic, but its graph.csv has a cycle")
-    rows = min(n_rows, MAX_ROWS)
-    return Case(name, "tables", listing.family, d, rows, folder=str(place), is_dag=listing.is_acyclic)
+    is_complete = table.hidden_dd is None or not table.hidden_dd.any()
+    if listing is None:
+        return Case(name, "folder", root.name, d, n_rows, folder=str(place), is_dag=is_acyclic and is_complete)
+    is_acyclic = is_acyclic if listing.acyclic is None else listing.acyclic == "yes"
+    rows, is_directed = min(n_rows, MAX_ROWS), listing.acyclic != "undirected"
+    source, is_whole = str(place), is_acyclic and is_complete
+    return Case(name, "tables", listing.family, d, rows, None, source, is_whole, is_directed)
 
 
 # ── tables of a case ────────────────────────────────────────────────────────────────────────────────────────
@@ -256,13 +266,20 @@ class Problem:
     """Columns with mean 0 and standard deviation 1; constant ones are 0."""
     adjacency: NDArray[np.int8]
     is_dag: bool
-    """Whether the truth is a DAG; of others only the skeleton is judged."""
+    """Whether the truth is a DAG without hidden common causes; of others, methods are judged by the skeleton only."""
+    is_directed: bool = True
+    """Whether the edges of the truth have directions."""
+    hidden_dd: NDArray[np.int8] | None = None
+    """Pairs with a hidden common cause, symmetric; None: nothing is known of them."""
+    set_md: NDArray[np.bool_] | None = None
+    """Cells that an intervention set; None: there was none."""
 
     def fingerprint(self) -> str:
         """First 16 hexadecimal digits of the SHA-256 of table and truth: equal for the same problem only."""
         digest = hashlib.sha256(f"{self.x_md.shape} {self.is_dag} ".encode())
-        digest.update(np.ascontiguousarray(self.x_md).tobytes())
-        digest.update(np.ascontiguousarray(self.adjacency).tobytes())
+        for part in (self.x_md, self.adjacency, self.hidden_dd, self.set_md):
+            if part is not None:
+                digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()[:16]
 
 
@@ -280,9 +297,35 @@ def draw_problem(case: Case, trial: int) -> Problem:
 
     from graphbam.tables.prepare import standardise
 
-    x_md, adjacency = _simulate(case, trial) if case.folder is None else _read(case, case.folder)
-    scaled = standardise(torch.from_numpy(x_md), robust=False, clip=float("inf"))
-    return Problem(np.ascontiguousarray(scaled.numpy()), adjacency, case.is_dag)
+    problem = _simulate(case, trial) if case.folder is None else _read(case, case.folder)
+    scaled = standardise(torch.from_numpy(problem.x_md), robust=False, clip=float("inf"))
+    return dataclasses.replace(problem, x_md=np.ascontiguousarray(scaled.numpy()))
+
+
+def unpack_tables(tables: Tables) -> list[Problem]:
+    """Simulated tables as problems, with all that is known of them; missing cells are NaN.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from graphbam.simulation import SimulationConfig, sample_tables
+    >>> config = SimulationConfig(hidden=1.0)
+    >>> tables = sample_tables(torch.Generator().manual_seed(0), config, n_tables=2, n_variables=6, n_samples=50)
+    >>> [bool(problem.hidden_dd.any()) for problem in unpack_tables(tables)]
+    [True, True]
+    """
+    x_bmd = tables.x_bmd.double().numpy()
+    if tables.observed_bmd is not None:
+        x_bmd = np.where(tables.observed_bmd.numpy(), x_bmd, np.nan)
+    set_bmd = [None] * len(x_bmd) if tables.set_bmd is None else list(tables.set_bmd.numpy())
+    has_cpdag_b = (tables.compelled_bdd >= 0).flatten(1).all(1).tolist()
+    truths = zip(x_bmd, tables.dag_bdd.numpy(), has_cpdag_b, tables.hidden_bdd.numpy(), set_bmd, strict=True)
+    return [
+        Problem(
+            x_md, dag_dd, has_cpdag, hidden_dd=hidden_dd, set_md=None if set_md is None or not set_md.any() else set_md
+        )
+        for x_md, dag_dd, has_cpdag, hidden_dd, set_md in truths
+    ]
 
 
 def derive_seed(*parts: object, bits: int = 32) -> int:
@@ -299,7 +342,7 @@ def derive_seed(*parts: object, bits: int = 32) -> int:
     return int.from_bytes(digest[:8], "big") >> (64 - bits)
 
 
-def _simulate(case: Case, trial: int) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+def _simulate(case: Case, trial: int) -> Problem:
     import torch
 
     from graphbam.simulation import SimulationConfig, sample_tables
@@ -307,11 +350,11 @@ def _simulate(case: Case, trial: int) -> tuple[NDArray[np.float64], NDArray[np.i
     rng = torch.Generator().manual_seed(derive_seed("table", case.name, trial, bits=63))
     config = SimulationConfig.paper().narrow(mechanism=case.mechanism)
     tables = sample_tables(rng, config, n_tables=1, n_variables=case.n_variables, n_samples=case.n_samples)
-    return tables.x_bmd[0].double().numpy(), tables.dag_bdd[0].numpy()
+    return Problem(tables.x_bmd[0].double().numpy(), tables.dag_bdd[0].numpy(), case.is_dag)
 
 
-def _read(case: Case, folder: str) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+def _read(case: Case, folder: str) -> Problem:
     from graphbam.tables.labelled import read_labelled
 
     table = read_labelled(Path(folder), MAX_ROWS if case.source == "tables" else None)
-    return table.x_md, table.adjacency
+    return Problem(table.x_md, table.adjacency, case.is_dag, case.is_directed, table.hidden_dd, table.set_md)

@@ -1,5 +1,8 @@
 """Tables whose graph is known, on disk: a folder each, with data.csv (or data.csv.gz) and graph.csv (source,target).
 
+Two more files may lie beside them: bidirected.csv, one line per pair with a hidden common cause, and targets.csv (or
+targets.csv.gz), a table of the same shape with 1 for every cell that an intervention set or shifted.
+
 The one reader and writer of such folders: simulating, fine-tuning and benchmarks meet here.
 """
 
@@ -7,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +27,9 @@ __all__ = ["LabelledTable", "find_labelled", "read_labelled", "write_labelled"]
 DATA, GRAPH = ("data.csv", "data.csv.gz"), "graph.csv"
 """Names of the files; of two tables in one folder the first counts."""
 
+HIDDEN, TARGETS = "bidirected.csv", ("targets.csv", "targets.csv.gz")
+"""The same of what may be known beside the graph."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LabelledTable:
@@ -33,6 +40,10 @@ class LabelledTable:
     """Numbers as they stand in the file, M samples × D variables; missing ones are NaN."""
     adjacency: NDArray[np.int8]
     """[i, j] = 1 for every line "i,j" of graph.csv."""
+    hidden_dd: NDArray[np.int8] | None = None
+    """Symmetric, 1 for every pair of bidirected.csv; None without that file: nothing is known of hidden causes."""
+    set_md: NDArray[np.bool_] | None = None
+    """Cells that an intervention set; None without targets.csv."""
 
 
 def find_labelled(folder: Path) -> list[Path]:
@@ -69,14 +80,17 @@ def read_labelled(folder: Path, max_rows: int | None = None) -> LabelledTable:
     Raises
     ------
     TableError
-        If a column is not made of numbers, or graph.csv does not fit the table.
+        If a column is not made of numbers, or another file does not fit the table.
     """
     path = next(folder / name for name in DATA if (folder / name).is_file())
     frame = _read_csv(path)
+    names, set_md = tuple(map(str, frame.columns)), _read_targets(folder, frame)
     if max_rows is not None and len(frame) > max_rows:
         frame = frame.sample(max_rows, random_state=0)
-    names = tuple(map(str, frame.columns))
-    return LabelledTable(names, _numbers(frame, path), _read_graph(folder / GRAPH, names))
+    x_md, adjacency = _numbers(frame, path), _read_graph(folder / GRAPH, names)
+    is_known = (folder / HIDDEN).is_file()
+    hidden_dd = _read_pairs(folder / HIDDEN, names) if is_known else None
+    return LabelledTable(names, x_md, adjacency, hidden_dd, None if set_md is None else set_md[frame.index])
 
 
 def write_labelled(folder: Path, table: LabelledTable, digits: int = 17) -> tuple[Path, Path]:
@@ -134,13 +148,41 @@ def _read_graph(path: Path, names: tuple[str, ...]) -> NDArray[np.int8]:
     edges = _read_csv(path, as_text=True)
     if not {"source", "target"} <= set(edges.columns):
         raise TableError(f"{path} has the columns {', '.join(edges.columns)}; it needs source and target")
+    return _mark(zip(edges["source"], edges["target"], strict=True), names, path)
+
+
+def _read_pairs(path: Path, names: tuple[str, ...]) -> NDArray[np.int8]:
+    """Pairs without order: the first two columns of a file, whatever they are called."""
+    pairs = _read_csv(path, as_text=True)
+    if len(pairs.columns) < 2:
+        raise TableError(f"{path} has the columns {', '.join(pairs.columns)}; it needs two: the variables of each pair")
+    marked = _mark(zip(pairs.iloc[:, 0], pairs.iloc[:, 1], strict=True), names, path)
+    return marked | marked.T
+
+
+def _mark(pairs: Iterable[tuple[str, str]], names: tuple[str, ...], path: Path) -> NDArray[np.int8]:
+    """A matrix with 1 for every pair of names."""
     place = {name: index for index, name in enumerate(names)}
-    adjacency = np.zeros((len(names), len(names)), np.int8)
-    for source, target in zip(edges["source"], edges["target"], strict=True):
+    marked = np.zeros((len(names), len(names)), np.int8)
+    for source, target in pairs:
         for name in (source, target):
             if name not in place:
                 raise TableError(f"{path} names {name!r}, which is no column of the table; correct one of the two")
         if source == target:
             raise TableError(f"{path} says that {source!r} points at itself; drop that line")
-        adjacency[place[source], place[target]] = 1
-    return adjacency
+        marked[place[source], place[target]] = 1
+    return marked
+
+
+def _read_targets(folder: Path, table: pd.DataFrame) -> NDArray[np.bool_] | None:
+    """Which cells were set; None if the folder does not say."""
+    path = next((folder / name for name in TARGETS if (folder / name).is_file()), None)
+    if path is None:
+        return None
+    frame = _read_csv(path)
+    if list(frame.columns) != list(table.columns) or len(frame) != len(table):
+        raise TableError(f"{path} is no table of {len(table)} rows with the columns of the data; make it fit")
+    set_md = _numbers(frame, path)
+    if not np.isin(set_md, (0, 1)).all():
+        raise TableError(f"{path} holds {set_md[~np.isin(set_md, (0, 1))][0]:g}; use 1 for cells that were set, else 0")
+    return set_md.astype(bool)
