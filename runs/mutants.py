@@ -1,6 +1,6 @@
 """Break the package on purpose, one rule at a time, and see whether the tests notice.
 
-    python runs/mutants.py              # all of them: about ten minutes on two cores
+    python runs/mutants.py              # all of them: a quarter of an hour on two cores
     python runs/mutants.py --only 7     # one, by its number
     python runs/mutants.py --list       # what they are
 
@@ -36,7 +36,7 @@ class Mutant(NamedTuple):
     """One mistake."""
 
     file: str
-    """Below src/graphbam."""
+    """Below src/graphbam, or a script, runs/…"""
     old: str
     """Snippet of the source, there exactly once."""
     new: str
@@ -506,12 +506,173 @@ MUTANTS = (
         "tests/web/test_server.py",
         "an uploaded table is called after the uploader's folder",
     ),
+    # ── defects that were repaired, each as it was ────────────────────────────────────────────────────────────
+    Mutant(
+        "output/files.py",
+        'draft = (place if place.exists() else place.parent) / f".graphbam-',
+        'draft = folder.with_name("x") / f".graphbam-',
+        "tests/cli/test_cli.py -k present_folder",
+        "infer -o . fails after the work is done",
+    ),
+    Mutant(
+        "inference/networks.py",
+        "if colliders is None or fits_partner(colliders.header, edges.header):",
+        "if True:",
+        "tests/inference/test_networks.py",
+        "evidence is used beside edge weights that it was not fitted to",
+    ),
+    Mutant(
+        "inference/journey.py",
+        "        if len(ready) == 1:",
+        "        raise\n        if len(ready) == 1:",
+        "tests/inference/test_journey.py",
+        "one table that does not fit into memory ends infer_many",
+    ),
+    Mutant(
+        "inference/journey.py",
+        "in _batch_by_shape(_prepare_each(sources, config, answers)):",
+        "in _batch_by_shape(list(_prepare_each(sources, config, answers))):",
+        "tests/inference/test_journey.py",
+        "all tables are prepared before the first pass",
+    ),
+    Mutant(
+        "nn/cost.py",
+        "    _set_own_threads(most)",
+        "    torch.set_num_threads(most)",
+        "tests/nn/test_cost.py",
+        "threads are counted for the whole process",
+    ),
+    Mutant(
+        "inference/networks.py",
+        'getattr(loaded, "path", None) or loaded.name',
+        "loaded.name",
+        "tests/inference/test_networks.py",
+        "weights given by path are recorded by stem",
+    ),
+    Mutant(
+        "inference/journey.py",
+        "        **describe_device(edges),\n",
+        "",
+        "tests/inference/test_networks.py",
+        "device and precision are not recorded",
+    ),
+    Mutant(
+        "web/server.py",
+        "    table.name = name\n",
+        '    table.name = f"/tmp/upload/{name}"\n',
+        "tests/web/test_server.py",
+        "reports of the page name a temporary file",
+    ),
+    Mutant(
+        "web/server.py",
+        "if n_bytes > LARGEST_UPLOAD:",
+        'if int(request.headers.get("content-length", 0)) > LARGEST_UPLOAD:',
+        "tests/web/test_server.py",
+        "the page believes what the sender says of the size",
+    ),
+    Mutant(
+        "web/server.py",
+        "content = gunzip(content, name, LARGEST_UPLOAD)",
+        'content = __import__("gzip").decompress(content)',
+        "tests/web/test_server.py",
+        "a gzipped table is unpacked whatever its size",
+    ),
+    Mutant(
+        "web/server.py",
+        '[-1].strip(". ") or "table"',
+        "[-1]",
+        "tests/web/test_server.py",
+        "a file named .. is taken by that name",
+    ),
+    Mutant(
+        "web/server.py",
+        'if _host_of(f"//{host}") not in self.hosts:',
+        "if not host:",
+        "tests/web/test_server.py",
+        "the page answers to any host name",
+    ),
+    Mutant(
+        "web/server.py",
+        '{"weights": open_weights(weights, device), "colliders": open_colliders(colliders, device)}',
+        '{"weights": weights, "colliders": colliders, "device": device}',
+        "tests/web/test_server.py",
+        "the page loads its weights for every table",
+    ),
+    Mutant(
+        "training/calibration.py",
+        "logits_bdd3 = loaded.logits(tables.x_bmd, ",
+        "logits_bdd3 = loaded.network(tables.x_bmd, ",
+        "tests/training/test_calibration.py",
+        "tables of the calibration stay on the CPU when the network does not",
+    ),
+    Mutant(
+        "runs/bench_network.py",
+        "tree_map(lambda part: part.detach().clone().requires_grad_(part.ndim > 1), inputs)",
+        "tuple(part.clone().requires_grad_(part.ndim > 1) for part in inputs)",
+        "tests/runs/test_bench_network.py",
+        "layers that are given lists cannot be timed",
+    ),
+    Mutant(
+        "nn/cost.py",
+        "any(words in str(error) for words in EXHAUSTED)",
+        '"memory" in str(error)',
+        "tests/inference/test_networks.py",
+        "any error with the word memory is taken for exhaustion",
+    ),
+    Mutant(
+        "training/data.py",
+        "weights.probabilities(tables.x_bmd, rows)",
+        "weights.probabilities(tables.x_bmd, None)",
+        "tests/training/test_data.py",
+        "the second network learns from answers that ignore what rows are worth",
+    ),
+    Mutant(
+        "training/config.py",
+        "moral_threshold: float = MORAL_FROM",
+        "moral_threshold: float = 0.3",
+        "tests/training/test_data.py",
+        "the second network learns from other pairs than it is asked about",
+    ),
+    Mutant(
+        "result.py",
+        'if values.get("version") != VERSION:',
+        "if False:",
+        "tests/test_result.py",
+        "results of other versions are read as if they were of this one",
+    ),
+    Mutant(
+        "result.py",
+        "    if unknown or missing:",
+        "    if missing:",
+        "tests/test_result.py",
+        "unknown parts of a stored result are ignored",
+    ),
+    Mutant(
+        "output/files.py",
+        "            os.replace(path, folder / path.name)\n        raise",
+        "            pass\n        raise",
+        "tests/output/test_files.py",
+        "a folder of outputs that cannot be finished loses what it had",
+    ),
+    Mutant(
+        "runs/validate.py",
+        "gb.infer_many([problem.x_md for problem in case.problems], weights=edges, colliders=colliders)",
+        "[gb.Result(tuple(map(str, range(one.x_md.shape[1]))), edges.probabilities(torch.tensor(one.x_md)[None])[0]"
+        ".numpy()) for one in case.problems]",
+        "tests/runs/test_validate.py",
+        "model cards judge the bare network instead of what a user gets",
+    ),
 )
+
+
+def locate(mutant: Mutant, root: Path) -> Path:
+    """The file that a mutant changes, in some copy of the tree."""
+    return root / mutant.file if mutant.file.startswith("runs/") else root / SOURCE / mutant.file
 
 
 def find_snippet(mutant: Mutant, root: Path = ROOT) -> int:
     """How often the snippet of a mutant occurs in its file; 0 without such a file."""
-    path = root / SOURCE / mutant.file
+    path = locate(mutant, root)
     return path.read_text(encoding="utf-8").count(mutant.old) if path.is_file() else 0
 
 
@@ -519,7 +680,7 @@ def try_mutant(mutant: Mutant, tree: Path) -> Verdict:
     """Apply a mutant to a copy of the tree, run its tests, and take it back."""
     if (n_found := find_snippet(mutant, tree)) != 1:
         return Verdict("error", f"the snippet occurs {n_found} times in {mutant.file}")
-    path = tree / SOURCE / mutant.file
+    path = locate(mutant, tree)
     healthy = path.read_text(encoding="utf-8")
     path.write_text(healthy.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
