@@ -412,6 +412,27 @@ MUTANTS = (
         VALUES,
         "columns of tables are not those of their graphs",
     ),
+    Mutant(
+        "simulation/worlds.py",
+        "return x_km if cells is None else cells.apply(where, x_km)",
+        "return x_km",
+        "tests/simulation/test_worlds.py",
+        "cells of named worlds that are said to be set were not",
+    ),
+    Mutant(
+        "simulation/worlds.py",
+        "place_n[n_all * table + child], w_bee[table, parent, child]",
+        "place_n[n_all * table + child], w_bee[table, child, parent]",
+        "tests/simulation/test_worlds.py",
+        "arrows of a world have the weights of their reverse",
+    ),
+    Mutant(
+        "simulation/cells.py",
+        "new_km = self.keep_be[where][..., None] * x_km + self.value_bem[where]",
+        "new_km = x_km + self.value_bem[where]",
+        "tests/simulation/test_worlds.py",
+        "an experiment that fixes a value only shifts it",
+    ),
     # ── training ──────────────────────────────────────────────────────────────────────────────────────────
     Mutant(
         "training/objectives.py",

@@ -10,7 +10,7 @@ import pytest
 
 from cases import each
 from graphbam.benchmarks.baselines import BASELINES
-from graphbam.simulation import GRAPHS, MECHANISMS, NOISES
+from graphbam.simulation import GRAPHS, MECHANISMS, NOISES, SimulationConfig
 from standins import Contrast
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -107,6 +107,15 @@ def test_the_readme_has_the_results_of_the_rows(monkeypatch):
     text = (ROOT / "README.md").read_text(encoding="utf-8").replace("*", "")
     for line in benchmark_tables.third_party_table(rows).itertuples(index=False):
         assert "| " + " | ".join(line) + " |" in text
+
+
+def test_the_shares_of_broad_are_those_of_the_page():
+    config = SimulationConfig.broad()
+    rows = re.findall(r"^\| `([\w-]+)` (\.\d+) \|", (DOCS / "worlds.md").read_text(encoding="utf-8"), re.MULTILINE)
+    effects = ("hidden", "interventions", "missing")
+    assert {name: float(share) for name, share in rows} == {name: getattr(config, name) for name in effects} | dict(
+        config.worlds
+    )
 
 
 def read_blocks(name):

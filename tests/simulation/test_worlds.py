@@ -9,8 +9,9 @@ import torch
 from cases import each
 from graphbam.errors import ConfigError
 from graphbam.simulation import PRESETS, WORLDS, SimulationConfig, sample_tables, simulate
+from graphbam.simulation.cells import SetCells, draw_interventions, draw_set_cells
 from graphbam.simulation.labels import NOT_APPLICABLE, reach
-from graphbam.simulation.worlds import SERIES, found_looks, found_marginal
+from graphbam.simulation.worlds import SERIES, SETTABLE, by_depth, draw_weights, found_looks, found_marginal
 
 
 def generator(seed=0):
@@ -105,6 +106,88 @@ def test_questionnaires_have_few_levels_and_one_trait_behind_them():
     assert top_b.median() > 0.3  # the first factor has more than three items' worth
 
 
+def test_steps_by_depth_give_the_sums_of_one_variable_after_another():
+    w_bee = draw_weights(
+        generator(), torch.ones(4, 7, 7).triu(1).bool() & (torch.rand(4, 7, 7, generator=generator(1)) < 0.4)
+    )
+    w_bee = torch.nn.functional.pad(w_bee, (0, 1, 0, 1))
+    w_bee[:, -1, :-1] = 0.3  # a driver
+    x_bem = torch.randn(4, 8, 5, generator=generator(2))
+    expected_bem, x_nm, n_rows = x_bem.clone(), x_bem.flatten(0, 1).clone(), 0
+    for child in range(7):
+        expected_bem[:, child] += (w_bee[:, :, child, None] * expected_bem).sum(1)
+    for step in by_depth(w_bee, n_drivers=1):
+        x_nm[step.row_k] += step.add_up(x_nm[step.parent_n])
+        n_rows += len(step.row_k)
+    torch.testing.assert_close(x_nm.view_as(x_bem), expected_bem)
+    assert n_rows == 4 * 7
+
+
+# ── interventions ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def shares_of_a_sum(x_bme):
+    """Whether cells are given per library: such columns depend on one another without a cause."""
+    counts = [x_bme, x_bme.expm1()]
+    return ~torch.stack([torch.isclose(n, n.round(), atol=1e-3).all(2).all(1) for n in counts]).any(0)[:, None, None]
+
+
+def test_an_experiment_moves_descendants_of_its_target_and_nobody_else():
+    """Every variable in turn is set to random numbers in all rows: whoever follows them is its descendant."""
+    n_tables, d, m = 120, 5, 1500
+    target_b = torch.arange(n_tables) % d
+    value_bm = torch.randn(n_tables, m, generator=generator(7))
+    is_target_be1 = (torch.arange(d) == target_b[:, None])[..., None]
+    cells = SetCells(is_target_be1.expand(-1, -1, m), torch.zeros(n_tables, d), value_bm[:, None].expand(-1, d, -1))
+    for name in SETTABLE:
+        world = WORLDS[name](generator(), n_tables, d, m, cells)
+        x_bme = world.x_bme[..., :d]
+        assert torch.equal(world.set_bme, torch.nn.functional.pad(cells.set_bem.mT, (0, world.n_drivers)))
+        later_be, child_be = (
+            adj[torch.arange(n_tables), target_b, :d] for adj in (reach(world.adj_bee), world.adj_bee)
+        )
+        z_bme = (x_bme - x_bme.mean(1, keepdim=True)) / x_bme.std(1, keepdim=True).clamp(min=1e-6)
+        follow_be = torch.stack(
+            [(z_bme[:, lag:] * value_bm[:, : m - lag, None]).mean(1).abs() for lag in range(4)]
+        ).amax(0)
+        apart_b11 = ~shares_of_a_sum(x_bme) if name == "single-cell" else torch.ones(n_tables, 1, 1).bool()
+        others_be = ~later_be & ~is_target_be1[..., 0] & apart_b11[..., 0]
+        assert follow_be[is_target_be1[..., 0]].mean() > 0.5
+        assert follow_be[others_be].quantile(0.99) < 0.1
+        assert follow_be[child_be].mean() > 0.2
+
+
+@each("name", sorted(SETTABLE - {"single-cell"}))  # where counts are drawn, one more changes all that follow
+def test_a_world_without_the_experiment_is_the_same_elsewhere(name):
+    rng, size = generator(), (30, 8, 60)
+    cells = draw_set_cells(rng, draw_interventions(rng, 0.7, *size), 8, longest=20 if name in SERIES else 1)
+    plain, done = WORLDS[name](generator(1), *size), WORLDS[name](generator(1), *size, cells)
+    assert torch.equal(plain.adj_bee, done.adj_bee)
+    is_set_be = done.set_bme.any(1)
+    assert 0.5 < is_set_be.any(1).float().mean() < 0.9
+    moved_be = is_set_be | ((is_set_be[:, None].float() @ reach(done.adj_bee).float())[:, 0] > 0)
+    same_be = torch.isclose(plain.x_bme, done.x_bme, atol=1e-4).all(1)
+    assert same_be[~moved_be].all()
+    assert same_be[moved_be].float().mean() < 0.5
+
+
+@each("name", sorted(SETTABLE))
+def test_what_is_set_in_a_world_is_shown_with_its_mask(name):
+    config = of_world(name, hidden=0.5, interventions=1.0)
+    tables = sample_tables(generator(), config, n_tables=130, n_variables=5, n_samples=80)
+    assert tables.set_bmd.shape == tables.x_bmd.shape
+    assert tables.set_bmd.flatten(1).any(1).float().mean() > 0.95
+    runs = (tables.set_bmd[:, 1:] & tables.set_bmd[:, :-1]).sum() / tables.set_bmd.sum()
+    assert (runs > 0.6) == (name in SERIES)  # in series an experiment lasts a while
+    assert simulate(world=name, interventions=True, n_variables=4, n_samples=30)[1].shape == (30, 4)
+
+
+def test_worlds_that_nobody_can_set_say_so():
+    for name in set(WORLDS) - SETTABLE:
+        with pytest.raises(ConfigError, match="its own interventions or none"):
+            simulate(world=name, interventions=True)
+
+
 # ── no direction follows from a habit ───────────────────────────────────────────────────────────────────────
 
 
@@ -156,7 +239,7 @@ def test_the_order_of_r2_does_not_tell_directions_in_linear_worlds(rng):
 
 
 def test_columns_as_found_have_humps_grids_and_skew():
-    x_nm = found_marginal(generator(), torch.rand(600, 1, generator=generator(1)), 400)
+    x_nm = found_marginal(generator(), torch.rand(600, generator=generator(1)), 400)
     assert (x_nm.mean(1).abs() < 1e-3).all()
     distinct = torch.tensor([len(row.unique()) for row in x_nm])
     assert 0.05 < (distinct < 60).float().mean() < 0.3  # counts

@@ -43,7 +43,7 @@ from graphbam.simulation.mechanisms import MECHANISMS, additive, mechanism
 from graphbam.simulation.noise import NOISES, noise
 from graphbam.simulation.plan import Plan, plan_tables
 from graphbam.simulation.values import Tables, run_plan, sample_tables
-from graphbam.simulation.worlds import LOOPS, WORLDS, World, world
+from graphbam.simulation.worlds import LOOPS, SETTABLE, WORLDS, World, world
 
 __all__ = [
     "GRAPHS",
@@ -189,7 +189,7 @@ def _config_of(
         fixed = [name for name, value in choices.items() if value is not None]
         if fixed:
             raise ConfigError(f"world={world!r} has a {fixed[0]} of its own; leave out one of the two")
-        if interventions and world in WORLDS:
+        if interventions and world in WORLDS and world not in SETTABLE:
             raise ConfigError(f"world={world!r} has its own interventions or none; leave interventions out")
         if hidden and world in LOOPS:
             raise ConfigError(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from graphbam.simulation.noise import rand, randn
+from graphbam.tables.prepare import sort_rows
 
 MOST_ENVIRONMENTS = 12
 """Most sets of targets in one table."""
@@ -22,7 +23,9 @@ FEWEST_OBSERVED = 0.3
 # ── hidden variables ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def choose_shown(rng: torch.Generator, adj_bee: Tensor, n_shown: int, never_be: Tensor) -> Tensor:
+def choose_shown(
+    rng: torch.Generator, adj_bee: Tensor, n_shown: int, never_be: Tensor, always_be: Tensor | None = None
+) -> Tensor:
     """Which variables each table shows, in random order.
 
     In seven tables of ten, variables with two children or more are hidden before all others; in the rest, anyone.
@@ -37,6 +40,8 @@ def choose_shown(rng: torch.Generator, adj_bee: Tensor, n_shown: int, never_be: 
         Columns D of the tables.
     never_be : Tensor, shape (B, E)
         True for variables that must not be shown.
+    always_be : Tensor, shape (B, E), optional
+        True for variables that must be, `n_shown` of a table at most.
 
     Returns
     -------
@@ -54,6 +59,7 @@ def choose_shown(rng: torch.Generator, adj_bee: Tensor, n_shown: int, never_be: 
     luck_be, order_be = torch.rand(2, n_tables, n_variables, generator=rng)
     by_children_b1 = torch.rand(n_tables, 1, generator=rng) < 0.7
     luck_be = luck_be - 1.0 * (by_children_b1 & (adj_bee.sum(2) > 1)) - 9.0 * never_be
+    luck_be = luck_be if always_be is None else luck_be + 9.0 * always_be
     shown_bd = luck_be.topk(n_shown, dim=1).indices
     return shown_bd.gather(1, order_be[:, :n_shown].argsort(1))
 
@@ -120,6 +126,24 @@ class Done(NamedTuple):
     spread_be: Tensor
 
 
+class SetCells(NamedTuple):
+    """Cells of named worlds that an experiment sets, x ← keep·x + value: drawn before anything else is."""
+
+    set_bem: Tensor
+    keep_be: Tensor
+    value_bem: Tensor
+
+    def apply(self, where: tuple[Tensor | slice, Tensor | int], x_km: Tensor) -> Tensor:
+        """Values of variables, `where` they are (tables, variables), after they were set."""
+        new_km = self.keep_be[where][..., None] * x_km + self.value_bem[where]
+        return torch.where(self.set_bem[where], new_km, x_km)
+
+    def later(self, n_samples: int) -> SetCells:
+        """The same after so many samples in which nobody sets anything."""
+        set_bem, value_bem = (torch.nn.functional.pad(part, (n_samples, 0)) for part in (self.set_bem, self.value_bem))
+        return SetCells(set_bem, self.keep_be, value_bem)
+
+
 KINDS = ("fixed", "far out", "random", "shifted", "scaled", "reversed")
 """What an intervention does: the first three ignore the parents."""
 
@@ -152,6 +176,33 @@ def draw_interventions(rng: torch.Generator, share: float, n_tables: int, n_vari
     keep_be, level_bke, spread_be = _draw_kinds(rng, n_tables, n_variables)
     level_bme = level_bke.gather(1, which_bm[:, :, None].expand(-1, -1, n_variables))
     return Done(set_bme.mT, keep_be, level_bme.mT, spread_be)
+
+
+def draw_set_cells(rng: torch.Generator, done: Done, n_variables: int, longest: int = 1) -> SetCells:
+    """The cells of some variables, chosen at random out of `n_variables`, that the interventions are done to.
+
+    In series they go on for a while: stretches of up to `longest` samples, as many in each table.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> cells = draw_set_cells(rng, draw_interventions(rng, 1.0, 50, 4, 100), n_variables=9)
+    >>> cells.set_bem.shape, int(cells.set_bem.any(2).sum(1).max())
+    (torch.Size([50, 9, 100]), 4)
+    """
+    n_tables, n_targets, n_samples = done.set_bem.shape
+    lasts_b1 = 1 + (longest * torch.rand(n_tables, 1, generator=rng)).floor().clamp(max=longest - 1)
+    begin_bm = ((torch.arange(n_samples) / lasts_b1).floor() * lasts_b1).long()
+    begin_bem = begin_bm[:, None].expand(-1, n_targets, -1)
+    value_bem = done.level_bem + done.spread_be[..., None] * torch.randn(done.level_bem.shape, generator=rng)
+    place_be = torch.rand(n_tables, n_variables, generator=rng).argsort(1)[:, :n_targets]
+    place_bem = place_be[..., None].expand(-1, -1, n_samples)
+    nothing_bem = torch.zeros(n_tables, n_variables, n_samples)
+    return SetCells(
+        set_bem=nothing_bem.bool().scatter(1, place_bem, done.set_bem.gather(2, begin_bem)),
+        keep_be=nothing_bem[..., 0].scatter(1, place_be, done.keep_be),
+        value_bem=nothing_bem.scatter(1, place_bem, value_bem.gather(2, begin_bem)),
+    )
 
 
 def _draw_kinds(rng: torch.Generator, n_tables: int, n_variables: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -226,7 +277,7 @@ def _missing_by_value(x_bdm: Tensor, rate_bd1: Tensor, coin_b11: Tensor) -> Tens
     """Below a limit of detection, or above one; ties at the limit are observed."""
     sign_b11 = torch.where(coin_b11 < 0.7, 1.0, -1.0)
     place_bd1 = (rate_bd1 * (x_bdm.shape[2] - 1)).long()
-    return sign_b11 * x_bdm < (sign_b11 * x_bdm).sort(2).values.gather(2, place_bd1)
+    return sign_b11 * x_bdm < sort_rows(sign_b11 * x_bdm).gather(2, place_bd1)
 
 
 def _missing_blocks(rng: torch.Generator, x_bdm: Tensor, rate_bd1: Tensor, coin_b11: Tensor) -> Tensor:

@@ -132,7 +132,7 @@ class SimulationConfig:
     value itself (limits of detection) or in blocks."""
     worlds: Mapping[str, float] = field(default_factory=dict)
     """Share of tables that come from each named world (a key of `WORLDS` or of `PRESETS`) instead of from all of the
-    above; `hidden` and `missing` of this config hold there too, `interventions` in presets."""
+    above; `hidden` and `missing` of this config hold there too, `interventions` in presets and in `SETTABLE` worlds."""
     robust: bool = False
     """Winsorise heavy tails of the finished columns at robust limits before the last z-score."""
 

@@ -166,17 +166,41 @@ def mlp(rng: torch.Generator, x_npm: Tensor, mask_np: Tensor, config: Simulation
     n_nodes = len(x_npm)
     depth, width, coin = rand(rng, 3, n_nodes, 1, 1)
     depth, width, is_relu = 1 + (5 * depth).floor(), 4 + (61 * width).floor(), coin < 0.5
+    fan_in, layers = mask_np.sum(1)[:, None, None].clamp(min=1), []
+    for n_inputs in (x_npm.shape[1], 64, 64, 64, 64):
+        weight_nhk = randn(rng, n_nodes, 64, n_inputs) * ((1 + is_relu.float()) / fan_in).sqrt()
+        layers.append((weight_nhk, 0.7 * randn(rng, n_nodes, 64, 1)))
+        fan_in = width
     alive_nh1 = (torch.arange(64, device=rng.device)[:, None] < width).float()
-    fan_in = mask_np.sum(1)[:, None, None].clamp(min=1)
-    h_nhm = x_npm
-    for layer in range(5):
-        weight_nhk = randn(rng, n_nodes, 64, h_nhm.shape[1]) * ((1 + is_relu.float()) / fan_in).sqrt()
-        bias_nh1 = 0.7 * randn(rng, n_nodes, 64, 1)
+    pass_on = _pass_all_layers if rng.device.type == "cuda" else _pass_used_layers
+    return weighted_sum(pass_on(x_npm, layers, depth, is_relu, alive_nh1), randn(rng, n_nodes, 64))
+
+
+Layers = list[tuple[Tensor, Tensor]]
+
+
+def _pass_all_layers(h_nhm: Tensor, layers: Layers, depth: Tensor, is_relu: Tensor, alive_nh1: Tensor) -> Tensor:
+    """Both activations and all layers of all nodes, whether used or not: nobody waits for the device."""
+    for layer, (weight_nhk, bias_nh1) in enumerate(layers):
         a_nhm = torch.baddbmm(bias_nh1, weight_nhk, h_nhm)
         a_nhm = torch.where(is_relu, a_nhm.relu(), a_nhm.tanh()) * alive_nh1
         h_nhm = a_nhm if layer == 0 else torch.where(layer < depth, a_nhm, h_nhm)
-        fan_in = width
-    return weighted_sum(h_nhm, randn(rng, n_nodes, 64))
+    return h_nhm
+
+
+def _pass_used_layers(x_npm: Tensor, layers: Layers, depth: Tensor, is_relu: Tensor, alive_nh1: Tensor) -> Tensor:
+    """The same in a third of the time on a CPU: nodes of one activation together, the deepest first."""
+    out_nhm = torch.empty(len(x_npm), 64, x_npm.shape[-1])
+    for activate, chosen in ((torch.relu_, is_relu), (torch.tanh_, ~is_relu)):
+        rows = chosen.flatten().nonzero()[:, 0]
+        rows = rows[depth.flatten()[rows].argsort(descending=True, stable=True)]
+        h_rhm = x_npm[rows]
+        for layer, (weight_nhk, bias_nh1) in enumerate(layers):
+            used = rows[: int((depth.flatten()[rows] > layer).sum())]
+            a_rhm = activate(torch.baddbmm(bias_nh1[used], weight_nhk[used], h_rhm[: len(used)])).mul_(alive_nh1[used])
+            h_rhm = a_rhm if layer == 0 else torch.cat([a_rhm, h_rhm[len(used) :]])
+        out_nhm[rows] = h_rhm
+    return out_nhm
 
 
 # ── Chebyshev polynomials, three variants ───────────────────────────────────────────────────────────────────

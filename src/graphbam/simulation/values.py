@@ -10,17 +10,20 @@ import torch
 from torch import Tensor
 
 from graphbam.graphs.graph import edge_classes
-from graphbam.simulation.cells import choose_shown, draw_extra, draw_observed
+from graphbam.simulation.cells import choose_shown, draw_extra, draw_interventions, draw_observed, draw_set_cells
 from graphbam.simulation.config import PRESETS, SimulationConfig
 from graphbam.simulation.labels import Labels, label_graphs, send
 from graphbam.simulation.mechanisms import LINKS, MECHANISMS, soft_clip, unit
 from graphbam.simulation.noise import autocorrelate, rand, randn, sample_noise
 from graphbam.simulation.plan import Group, Level, Plan, fork, plan_tables
-from graphbam.simulation.worlds import LOOPS, WORLDS, World
-from graphbam.tables.prepare import CLIP, standardise
+from graphbam.simulation.worlds import LOOPS, SERIES, SETTABLE, WORLDS, World
+from graphbam.tables.prepare import CLIP, sort_rows, standardise
 
 TABLES_PER_WORLD = 64
 """A batch has one named world for so many tables."""
+
+LONGEST_SETTING = 40
+"""Most samples of a series for which cells stay set."""
 
 LEAST_SHARE = 0.002
 """Least ρ where variance grows: four millionths of a variable are its own."""
@@ -159,9 +162,13 @@ def _sample_group(
 ) -> Tables:
     n_tables = len(group.tables)
     if group.world in WORLDS:
-        n_all = shape.n_variables + group.n_hidden
-        world = WORLDS[group.world](rng, n_tables, n_all, shape.n_samples)
-        return _show_world(rng, config, world, shape.n_variables, device)
+        size = (n_tables, shape.n_variables + group.n_hidden, shape.n_samples)
+        more = []
+        if config.interventions and group.world in SETTABLE:
+            aside = fork(rng)
+            done = draw_interventions(aside, config.interventions, n_tables, shape.n_variables, shape.n_samples)
+            more = [draw_set_cells(aside, done, size[1], LONGEST_SETTING if group.world in SERIES else 1)]
+        return _show_world(rng, config, WORLDS[group.world](rng, *size, *more), shape.n_variables, device)
     if group.world is not None:
         shares = {name: getattr(config, name) for name in ("interventions", "missing")}
         config = dataclasses.replace(PRESETS[group.world], **shares)
@@ -178,7 +185,8 @@ def _show_world(
     """The table that somebody sees of a world."""
     never_be = torch.zeros(world.adj_bee.shape[:2], dtype=torch.bool)
     never_be[:, never_be.shape[1] - world.n_drivers :] = True
-    shown_bd = choose_shown(rng, world.adj_bee, n_variables, never_be)
+    always_be = None if world.set_bme is None else world.set_bme.any(1)  # people measure what they set
+    shown_bd = choose_shown(rng, world.adj_bee, n_variables, never_be, always_be)
     labels = label_graphs(world.adj_bee, shown_bd).to(device)
     columns_bmd = shown_bd[:, None, :].expand(-1, world.x_bme.shape[1], -1)
     x_bdm = send(world.x_bme.gather(2, columns_bmd).mT.contiguous(), device)
@@ -360,7 +368,7 @@ def discretise(rng: torch.Generator, x_nm: Tensor, most: int = 6) -> Tensor:
     n_nodes, n_samples = x_nm.shape
     n_cuts_n1 = 1 + ((most - 1) * rand(rng, n_nodes, 1)).floor()
     place_nk = ((0.1 + 0.8 * rand(rng, n_nodes, most - 1)) * (n_samples - 1)).long()
-    cut_nk = x_nm.sort(1).values.gather(1, place_nk)
+    cut_nk = sort_rows(x_nm).gather(1, place_nk)
     used_nk = torch.arange(most - 1, device=x_nm.device) < n_cuts_n1
     cut_nk = torch.where(used_nk, cut_nk, torch.inf)
     code_nm = torch.searchsorted(cut_nk.sort(1).values, x_nm)

@@ -15,18 +15,22 @@ happens later and is no business of a world. A new one:
 >>> WORLDS["sums"](torch.Generator(), 4, 6, 100).x_bme.shape
 torch.Size([4, 100, 6])
 >>> del WORLDS["sums"]
+
+A world registered with ``settable=True`` takes one more argument, the cells that an experiment sets, and applies them
+(`put`) to every variable before its children see it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from graphbam.simulation.graphs import limit_parents, sample_dags
+from graphbam.simulation.cells import SetCells
+from graphbam.simulation.graphs import depth_levels, limit_parents, sample_dags
 from graphbam.simulation.labels import reach
 from graphbam.simulation.mechanisms import unit
 from graphbam.simulation.noise import autocorrelate, rand, randn
@@ -45,7 +49,7 @@ class World(NamedTuple):
     """How many of the last variables are never shown."""
 
 
-Simulate = Callable[[torch.Generator, int, int, int], World]
+Simulate = Callable[..., World]
 
 WORLDS: dict[str, Simulate] = {}
 """Worlds by name."""
@@ -58,13 +62,20 @@ LOOPS: set[str] = set()
 both directions."""
 
 
-def world(name: str, *, series: bool = False, loops: bool = False) -> Callable[[Simulate], Simulate]:
-    """Register a world under `name`; say whether its rows depend on one another and whether its graphs have loops."""
+SETTABLE: set[str] = set()
+"""Worlds in which an experiment may set cells; others have interventions of their own or none."""
+
+
+def world(
+    name: str, *, series: bool = False, loops: bool = False, settable: bool = False
+) -> Callable[[Simulate], Simulate]:
+    """Register a world under `name`; say whether its rows depend on one another, whether its graphs have loops, and
+    whether it takes cells to be set."""
 
     def register(draw: Simulate) -> Simulate:
         WORLDS[name] = draw
-        SERIES.update([name] if series else [])
-        LOOPS.update([name] if loops else [])
+        for group, belongs in ((SERIES, series), (LOOPS, loops), (SETTABLE, settable)):
+            group.update([name] if belongs else [])
         return draw
 
     return register
@@ -124,16 +135,85 @@ def follow_parents(w_be: Tensor, x_bem: Tensor) -> Tensor:
     return torch.bmm(w_be[:, None], x_bem)[:, 0]
 
 
+class Step(NamedTuple):
+    """Variables of one depth in all tables, and the arrows into them; values are rows, table after table."""
+
+    row_k: Tensor
+    """Rows of the variables."""
+    parent_n: Tensor
+    """Row of the parent, one per arrow."""
+    child_n: Tensor
+    """Which of the variables the arrow points to."""
+    weight_n: Tensor
+
+    def add_up(self, y_nm: Tensor) -> Tensor:
+        """Σ w y over the arrows into each variable, (K, M)."""
+        return torch.zeros(len(self.row_k), y_nm.shape[1]).index_add_(0, self.child_n, self.weight_n[:, None] * y_nm)
+
+
+def by_depth(w_bee: Tensor, n_drivers: int = 0) -> Iterator[Step]:
+    """All variables but the drivers, those without parents among them first: fewer steps than one per variable.
+
+    Examples
+    --------
+    >>> w_bee = torch.tensor([[[0.0, 0.5, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]]])
+    >>> [(step.row_k.tolist(), step.parent_n.tolist()) for step in by_depth(w_bee)]
+    [([0], []), ([1], [0]), ([2], [1])]
+    """
+    n_tables, n_all, _ = w_bee.shape
+    n_variables = n_all - n_drivers
+    depth_be = depth_levels(w_bee[:, :n_variables, :n_variables] != 0)
+    first_b1 = n_all * torch.arange(n_tables)[:, None]
+    row_n, depth_n = (first_b1 + torch.arange(n_variables)).flatten(), depth_be.flatten()
+    table_n, parent_n, child_n = (w_bee[:, :, :n_variables] != 0).nonzero(as_tuple=True)
+    arrow_depth_n, place_n = depth_be[table_n, child_n], torch.empty(n_tables * n_all, dtype=torch.long)
+    for depth in range(int(depth_be.max()) + 1):
+        row_k, arrows = row_n[depth_n == depth], arrow_depth_n == depth
+        place_n[row_k] = torch.arange(len(row_k))
+        table, parent, child = table_n[arrows], parent_n[arrows], child_n[arrows]
+        yield Step(row_k, n_all * table + parent, place_n[n_all * table + child], w_bee[table, parent, child])
+
+
+def by_kind(kind_n: Tensor, cases: Sequence[tuple[float, Callable[..., Tensor]]], *parts: Tensor) -> Tensor:
+    """Rows made by whichever case has the first limit above their kind, from the same rows of all parts.
+
+    Examples
+    --------
+    >>> by_kind(torch.tensor([0.1, 0.7]), [(0.5, torch.sin), (1.0, torch.exp)], torch.zeros(2, 1)).tolist()
+    [[0.0], [1.0]]
+    """
+    y_nm, start = torch.zeros_like(parts[0]), 0.0
+    for stop, make in cases:
+        rows = ((kind_n >= start) & (kind_n < stop)).nonzero()[:, 0]
+        if len(rows):
+            y_nm[rows] = make(*(part[rows] for part in parts))
+        start = stop
+    return y_nm
+
+
+def put(cells: SetCells | None, where: tuple[Tensor | slice, Tensor | int], x_km: Tensor) -> Tensor:
+    """Values of variables, `where` they are, after the experiment has set some; unchanged without an experiment."""
+    return x_km if cells is None else cells.apply(where, x_km)
+
+
+def mark(cells: SetCells | None, n_drivers: int = 0) -> Tensor | None:
+    """Which cells of a world were set; drivers never are."""
+    return None if cells is None else torch.nn.functional.pad(cells.set_bem.mT, (0, n_drivers))
+
+
 # ── single cells ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@world("single-cell")
-def single_cell(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> World:
+@world("single-cell", settable=True)
+def single_cell(
+    rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int, cells: SetCells | None = None
+) -> World:
     """Counts of transcripts in single cells.
 
     Log expression follows a gene network and, in part, the kind of the cell (a hidden driver with one to four values).
     Counts are Poisson with extra variance around expression times the size of the library, and some are lost. Two
     tables of three show log(1 + count), half of them per library. How cells are measured is no cause: it has no label.
+    An experiment sets the expression, not the count.
     """
     kinds = {"regulators": 0.6, "scale-free": 0.3, "erdos-renyi": 0.1}
     adj_bee = add_drivers(rng, draw_graphs(rng, n_tables, n_variables, kinds, (1.0, 4.0)), 1, (0.0, 0.6))
@@ -147,8 +227,8 @@ def single_cell(rng: torch.Generator, n_tables: int, n_variables: int, n_samples
         noise_bm = z_bem[:, child].clone()
         has_parents_b1 = w_be.any(1, keepdim=True)
         mixed_bm = unit(torch.lerp(signal_bm, noise_bm, share_be1[:, child]))
-        z_bem[:, child] = torch.where(has_parents_b1, mixed_bm, noise_bm)
-    return World(_count(rng, z_bem).mT, adj_bee, n_drivers=1)
+        z_bem[:, child] = put(cells, (slice(None), child), torch.where(has_parents_b1, mixed_bm, noise_bm))
+    return World(_count(rng, z_bem).mT, adj_bee, mark(cells, 1), n_drivers=1)
 
 
 def _count(rng: torch.Generator, z_bem: Tensor) -> Tensor:
@@ -240,8 +320,10 @@ def _draw_knockouts(rng: torch.Generator, n_tables: int, n_variables: int, n_sam
 # ── series ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@world("monitoring", series=True)
-def monitoring(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> World:
+@world("monitoring", series=True, settable=True)
+def monitoring(
+    rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int, cells: SetCells | None = None
+) -> World:
     """Series of a monitored system: machines, services, a plant, the weather.
 
     Variables follow their parents at once or up to three samples later, and their own past; slow ones hardly move.
@@ -253,23 +335,36 @@ def monitoring(rng: torch.Generator, n_tables: int, n_variables: int, n_samples:
     kinds = {"erdos-renyi": 0.4, "bipartite-layers": 0.2, "scale-free": 0.2, "small-world": 0.2}
     adj_bee = add_drivers(rng, draw_graphs(rng, n_tables, n_variables, kinds, (1.0, 4.0)), 2, (0.0, 0.8))
     lag_bee = (4 * rand(rng, *adj_bee.shape).square()).floor() * (rand(rng, n_tables, 1, 1) < 0.7)
-    w_bee = draw_weights(rng, adj_bee)
     x_bem = randn(rng, n_tables, n_all, length)
     x_bem[:, -2], x_bem[:, -1] = _season(rng, n_tables, length), _load(rng, n_tables, length)
     phi_be = (0.95 * rand(rng, n_tables, n_all)) * (rand(rng, n_tables, n_all) < rand(rng, n_tables, 1) + 0.2)
+    slow_be = phi_be * (rand(rng, n_tables, n_all) < 0.4)
     share_be1 = 0.1 + 0.7 * rand(rng, n_tables, n_all, 1)
-    for child, w_be in in_causal_order(w_bee[:, :, :-2]):
-        lag_be = lag_bee[:, :, child]
-        signal_bm = torch.zeros(n_tables, length)
-        for lag in range(4):
-            late_bem = torch.cat([x_bem[..., :1].expand(-1, -1, lag), x_bem[..., : length - lag]], 2)
-            signal_bm = signal_bm + follow_parents(w_be * (lag_be == lag), late_bem)
-        noise_bm = autocorrelate(x_bem[:, child].clone(), phi_be[:, child])
-        mixed_bm = torch.lerp(unit(signal_bm), noise_bm, share_be1[:, child])
-        new_bm = torch.where(w_be.any(1, keepdim=True), unit(mixed_bm), noise_bm)
-        slow_b = phi_be[:, child] * (rand(rng, n_tables) < 0.4)
-        x_bem[:, child] = unit(autocorrelate(new_bm, slow_b))
-    return World(_meter(rng, x_bem[..., burn_in:]).mT, adj_bee, n_drivers=2)
+    x_nm, earlier = x_bem.flatten(0, 1), None if cells is None else cells.later(burn_in)
+    for step in by_depth(draw_weights(rng, adj_bee), n_drivers=2):
+        where = step.row_k // n_all, step.row_k % n_all
+        lag_n = lag_bee[step.parent_n // n_all, step.parent_n % n_all, where[1][step.child_n]]
+        y_km = autocorrelate(x_nm[step.row_k], phi_be[where])
+        signal_km = unit(step.add_up(delay(x_nm[step.parent_n], lag_n)))
+        has_parents_k1 = torch.zeros(len(y_km), 1, dtype=torch.bool).index_fill_(0, step.child_n, True)
+        y_km = torch.where(has_parents_k1, unit(torch.lerp(signal_km, y_km, share_be1[where])), y_km)
+        x_nm[step.row_k] = put(earlier, where, unit(autocorrelate(y_km, slow_be[where])))
+    return World(_meter(rng, x_bem[..., burn_in:]).mT, adj_bee, mark(cells, 2), n_drivers=2)
+
+
+def delay(x_nm: Tensor, lag_n: Tensor) -> Tensor:
+    """Every row as many samples later as its lag says, from 0 to 3; what came before is its first value.
+
+    Examples
+    --------
+    >>> delay(torch.tensor([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]), torch.tensor([2, 0])).tolist()
+    [[1.0, 1.0, 1.0, 2.0], [5.0, 6.0, 7.0, 8.0]]
+    """
+    y_nm, length = x_nm.clone(), x_nm.shape[1]
+    for lag in range(1, min(4, length)):
+        late_n = lag_n == lag
+        y_nm[late_n] = torch.cat([x_nm[late_n, :1].expand(-1, lag), x_nm[late_n, : length - lag]], 1)
+    return y_nm
 
 
 def _season(rng: torch.Generator, n_tables: int, length: int) -> Tensor:
@@ -343,9 +438,14 @@ MONOTONE = 0.75
 MOST_PARENTS = 5
 """Of variables in worlds as found."""
 
+PLAIN = 1.0
+"""Kind of the noise as found that is normal; all others are below."""
 
-@world("as-found")
-def as_found(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> World:
+
+@world("as-found", settable=True)
+def as_found(
+    rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int, cells: SetCells | None = None
+) -> World:
     """Variables as found in tables of all sorts, two or more.
 
     Causes are grids, counts, ages, bounded or skewed, with up to ten humps. Effects are random splines of them (or
@@ -356,108 +456,104 @@ def as_found(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: i
     kinds = {"erdos-renyi": 0.6, "scale-free": 0.2, "small-world": 0.1, "stochastic-block": 0.1}
     degrees = (0.9, 0.95) if n_variables == 2 else (1.0, 3.5)
     adj_bee = limit_parents(rng, draw_graphs(rng, n_tables, n_variables, kinds, degrees), MOST_PARENTS)
-    w_bee = draw_weights(rng, adj_bee)
-    alike_b = rand(rng, n_tables) < 0.5  # half of all tables have columns of one kind
-    kind_be = torch.where(alike_b[:, None], rand(rng, n_tables, 1), rand(rng, n_tables, n_variables))
-    looks_be = torch.where(alike_b[:, None], rand(rng, n_tables, 1), rand(rng, n_tables, n_variables))
-    noise_bem = found_marginal(rng, kind_be.view(-1, 1), n_samples).view(n_tables, n_variables, n_samples)
-    plain_be1, ratio_be1, bent_be1 = rand(rng, 3, n_tables, n_variables, 1)
-    gaussian_bem = randn(rng, n_tables, n_variables, n_samples)
-    noise_bem = torch.where((plain_be1 < 0.4) & adj_bee.any(1)[..., None], gaussian_bem, noise_bem)
-    ratio_be1 = 0.08 * 25**ratio_be1  # noise over signal
-    x_bem = torch.zeros_like(noise_bem)
-    tables_b1 = torch.arange(n_tables)[:, None]
-    for child, w_be in in_causal_order(w_bee):
-        n_slots = int((w_be != 0).sum(1).max())
-        if not n_slots:
-            x_bem[:, child] = unit(found_looks(rng, looks_be[:, child, None], noise_bem[:, child]))
-            continue
-        weight_bp, parent_bp = w_be.abs().topk(n_slots, dim=1)
-        parents_bpm = x_bem[tables_b1, parent_bp]
-        signal_bm = unit(follow_parents(weight_bp, found_response(rng, parents_bpm)))
-        scale_bm = unit(follow_parents(weight_bp, random_spline(rng, parents_bpm)))
-        spread_bm = torch.exp(0.8 * scale_bm.clamp(-3, 3) * (bent_be1[:, child] < 0.5))
-        y_bm = signal_bm + ratio_be1[:, child] * spread_bm * noise_bem[:, child]
-        y_bm = torch.where(weight_bp.any(1, keepdim=True), unit(y_bm), noise_bem[:, child])
-        x_bem[:, child] = unit(found_looks(rng, looks_be[:, child, None], y_bm).clamp(-8, 8))
-    return World(x_bem.mT, adj_bee)
+    alike_b1 = rand(rng, n_tables, 1) < 0.5  # half of all tables have columns of one kind
+    kind_n, looks_n = (
+        torch.where(alike_b1, rand(rng, n_tables, 1), rand(rng, n_tables, n_variables)).flatten() for _ in range(2)
+    )
+    plain_n, ratio_n, bent_n = rand(rng, 3, n_tables * n_variables)
+    kind_n = torch.where((plain_n < 0.4) & adj_bee.any(1).flatten(), PLAIN, kind_n)
+    noise_nm, ratio_n = found_marginal(rng, kind_n, n_samples), 0.08 * 25**ratio_n  # noise over signal
+    x_nm = torch.zeros_like(noise_nm)
+    for step in by_depth(draw_weights(rng, adj_bee)):
+        y_km = noise_nm[step.row_k]
+        if len(step.parent_n):
+            parents_nm, is_bent_n = x_nm[step.parent_n], (bent_n < 0.5)[step.row_k][step.child_n]
+            bend_nm = torch.zeros_like(parents_nm)
+            bend_nm[is_bent_n] = random_spline(rng, parents_nm[is_bent_n])
+            spread_km = torch.exp(0.8 * unit(step.add_up(bend_nm)).clamp(-3, 3))
+            y_km = unit(step.add_up(found_response(rng, parents_nm))) + ratio_n[step.row_k, None] * spread_km * y_km
+        y_km = unit(found_looks(rng, looks_n[step.row_k, None], unit(y_km)).clamp(-8, 8))
+        x_nm[step.row_k] = put(cells, (step.row_k // n_variables, step.row_k % n_variables), y_km)
+    return World(x_nm.view(n_tables, n_variables, n_samples).mT, adj_bee, mark(cells))
 
 
-def found_marginal(rng: torch.Generator, kind_n1: Tensor, n_samples: int) -> Tensor:
-    """Rows of unit variance: mixtures of up to ten humps, uniform, bounded, skewed, counts, heavy tails.
+def found_marginal(rng: torch.Generator, kind_n: Tensor, n_samples: int) -> Tensor:
+    """Rows of unit variance: mixtures of up to ten humps, uniform, bounded, skewed, counts, heavy tails, normal.
 
-    Where in [0, 1) a row's `kind` lies decides which.
+    Where a row's `kind` lies decides which: in [0, 1), or `PLAIN` for normal ones.
 
     Examples
     --------
-    >>> found_marginal(torch.Generator().manual_seed(0), torch.tensor([[0.1], [0.5], [0.9]]), 50).shape
+    >>> found_marginal(torch.Generator().manual_seed(0), torch.tensor([0.1, 0.5, 0.9]), 50).shape
     torch.Size([3, 50])
     """
-    n_rows = len(kind_n1)
+    n_rows = len(kind_n)
     size_n1, coin_n1 = rand(rng, 2, n_rows, 1)
     e_nm, u_nm = randn(rng, n_rows, n_samples), rand(rng, n_rows, n_samples).clamp(1e-6, 1 - 1e-6)
-    n_humps_n1 = (1 + 10 * size_n1.square()).floor()
-    place_n10, width_n10, weight_n10 = randn(rng, n_rows, 10), rand(rng, n_rows, 10), rand(rng, n_rows, 10)
-    weight_n10 = (0.05 + weight_n10) * (torch.arange(10) < n_humps_n1)
-    bounds_n10 = weight_n10.cumsum(1) / weight_n10.sum(1, keepdim=True)
-    hump_nm = torch.searchsorted(bounds_n10[:, :9].contiguous(), u_nm)
-    x_nm = (1.5 * place_n10).gather(1, hump_nm) + (0.05 + 0.8 * width_n10).gather(1, hump_nm) * e_nm
-    power_n1 = 0.25 * 16**size_n1
-    families = (
-        (0.34, u_nm),
-        (0.46, u_nm**power_n1),  # bounded, thicker at one end or the other
-        (0.54, (1 - torch.cos(math.pi * u_nm)) ** (0.5 + size_n1)),  # bounded, thicker at both
-        (0.66, torch.exp((0.3 + size_n1) * e_nm)),
-        (0.78, (-u_nm.log()) ** (0.5 + size_n1)),
-        (0.88, torch.poisson((0.5 + 30 * size_n1.square()).expand_as(u_nm), generator=rng)),
-        (0.99, e_nm / (1e-3 + 1 - u_nm) ** (0.15 + 0.2 * size_n1)),
+
+    def humps(e: Tensor, u: Tensor, size: Tensor) -> Tensor:
+        return _mix_humps(rng, e, u, size)
+
+    families: tuple[tuple[float, Callable[..., Tensor]], ...] = (
+        (0.26, humps),
+        (0.34, lambda e, u, size: u),
+        (0.46, lambda e, u, size: u ** (0.25 * 16**size)),  # bounded, thicker at one end or the other
+        (0.54, lambda e, u, size: (1 - torch.cos(math.pi * u)) ** (0.5 + size)),  # bounded, thicker at both
+        (0.66, lambda e, u, size: torch.exp((0.3 + size) * e)),
+        (0.78, lambda e, u, size: (-u.log()) ** (0.5 + size)),
+        (0.88, lambda e, u, size: torch.poisson((0.5 + 30 * size.square()).expand_as(u), generator=rng)),
+        (0.99, lambda e, u, size: e / (1e-3 + 1 - u) ** (0.15 + 0.2 * size)),
+        (PLAIN, humps),
+        (PLAIN + 1, lambda e, u, size: e),
     )
-    start = 0.26
-    for stop, y_nm in families:
-        x_nm = torch.where((kind_n1 >= start) & (kind_n1 < stop), unit(y_nm), x_nm)
-        start = stop
+    x_nm = by_kind(kind_n, families, e_nm, u_nm, size_n1)
     return unit(torch.where(coin_n1 < 0.25, -x_nm, x_nm))
 
 
-def found_response(rng: torch.Generator, x_bpm: Tensor) -> Tensor:
-    """A function of each parent: a spline in half of the cases, else a line, a power, an exponential or a step."""
-    kind_bp1, size_bp1, coin_bp1 = rand(rng, 3, *x_bpm.shape[:2], 1)
-    sign_bp1 = 2.0 * (coin_bp1 < 0.5) - 1
-    z_bpm = x_bpm * sign_bp1
-    y_bpm = random_spline(rng, x_bpm)
-    shapes = (
-        (0.65, z_bpm),
-        (0.78, z_bpm.sign() * z_bpm.abs() ** (0.4 + 2 * size_bp1)),
-        (0.89, torch.exp((0.4 + size_bp1) * z_bpm.clamp(-4, 4))),
-        (1.01, torch.tanh((0.5 + 2 * size_bp1) * (z_bpm - size_bp1))),
+def _mix_humps(rng: torch.Generator, e_nm: Tensor, u_nm: Tensor, size_n1: Tensor) -> Tensor:
+    """One to ten normal humps of all widths, the more the larger `size`; `u` decides to which a value belongs."""
+    n_humps_n1 = (1 + 10 * size_n1.square()).floor()
+    place_n10 = randn(rng, len(e_nm), 10)
+    width_n10, weight_n10 = rand(rng, 2, len(e_nm), 10)
+    weight_n10 = (0.05 + weight_n10) * (torch.arange(10) < n_humps_n1)
+    bounds_n10 = weight_n10.cumsum(1) / weight_n10.sum(1, keepdim=True)
+    hump_nm = torch.searchsorted(bounds_n10[:, :9].contiguous(), u_nm)
+    return (1.5 * place_n10).gather(1, hump_nm) + (0.05 + 0.8 * width_n10).gather(1, hump_nm) * e_nm
+
+
+def found_response(rng: torch.Generator, x_nm: Tensor) -> Tensor:
+    """A function of each row: a spline in half of the cases, else a line, a power, an exponential or a step."""
+    kind_n, size_n, coin_n = rand(rng, 3, len(x_nm))
+    sign_n1 = (2.0 * (coin_n < 0.5) - 1)[:, None]
+    shapes: tuple[tuple[float, Callable[..., Tensor]], ...] = (
+        (0.50, lambda z, size: random_spline(rng, z)),
+        (0.65, lambda z, size: z),
+        (0.78, lambda z, size: z.sign() * z.abs() ** (0.4 + 2 * size)),
+        (0.89, lambda z, size: torch.exp((0.4 + size) * z.clamp(-4, 4))),
+        (1.00, lambda z, size: torch.tanh((0.5 + 2 * size) * (z - size))),
     )
-    start = 0.5
-    for stop, g_bpm in shapes:
-        y_bpm = torch.where((kind_bp1 >= start) & (kind_bp1 < stop), sign_bp1 * g_bpm, y_bpm)
-        start = stop
-    return unit(y_bpm)
+    return unit(sign_n1 * by_kind(kind_n, shapes, sign_n1 * x_nm, size_n[:, None]))
 
 
-def random_spline(rng: torch.Generator, x_bpm: Tensor, n_knots: int = 6) -> Tensor:
-    """A sum of soft steps at random values of each parent; all up or all down in `MONOTONE` of them.
+def random_spline(rng: torch.Generator, x_nm: Tensor, n_knots: int = 6) -> Tensor:
+    """A sum of soft steps at random values of each row; all up or all down in `MONOTONE` of them.
 
     Examples
     --------
     >>> rng = torch.Generator().manual_seed(0)
-    >>> y = random_spline(rng, torch.linspace(-2, 2, 50).expand(200, 1, 50)).diff(dim=2)
-    >>> 0.6 < ((y >= 0).all(2) | (y <= 0).all(2)).float().mean().item() < 0.9
+    >>> y = random_spline(rng, torch.linspace(-2, 2, 50).expand(200, 50)).diff(dim=1)
+    >>> 0.6 < ((y >= 0).all(1) | (y <= 0).all(1)).float().mean().item() < 0.9
     True
     """
-    shape = x_bpm.shape[:2]
-    place_bpk = (rand(rng, *shape, n_knots) * x_bpm.shape[2]).long()
-    knot_bpk = x_bpm.gather(2, place_bpk)  # more knots where there are more values
-    width_bpk, height_bpk = 0.1 + rand(rng, *shape, n_knots), randn(rng, *shape, n_knots)
-    height_bpk = torch.where(rand(rng, *shape, 1) < MONOTONE, height_bpk.abs() * height_bpk[..., :1].sign(), height_bpk)
-    y_bpm = torch.zeros_like(x_bpm)
+    n_rows = len(x_nm)
+    place_nk = (rand(rng, n_rows, n_knots) * x_nm.shape[1]).long()
+    knot_nk = x_nm.gather(1, place_nk)  # more knots where there are more values
+    slope_nk, height_nk = 1 / (0.1 + rand(rng, n_rows, n_knots)), randn(rng, n_rows, n_knots)
+    height_nk = torch.where(rand(rng, n_rows, 1) < MONOTONE, height_nk.abs() * height_nk[:, :1].sign(), height_nk)
+    y_nm = torch.zeros_like(x_nm)
     for k in range(n_knots):
-        step_bpm = torch.tanh((x_bpm - knot_bpk[..., k, None]) / width_bpk[..., k, None])
-        y_bpm = y_bpm + height_bpk[..., k, None] * step_bpm
-    return unit(y_bpm)
+        y_nm.addcmul_(height_nk[:, k, None], ((x_nm - knot_nk[:, k, None]) * slope_nk[:, k, None]).tanh_())
+    return unit(y_nm)
 
 
 def found_looks(rng: torch.Generator, kind_b1: Tensor, y_bm: Tensor) -> Tensor:
@@ -478,8 +574,10 @@ def found_looks(rng: torch.Generator, kind_b1: Tensor, y_bm: Tensor) -> Tensor:
 # ── dense, nearly collinear measurements ────────────────────────────────────────────────────────────────────
 
 
-@world("collinear")
-def collinear(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> World:
+@world("collinear", settable=True)
+def collinear(
+    rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int, cells: SetCells | None = None
+) -> World:
     """Measurements that nearly determine one another: many parents, half to ten per cent of noise.
 
     Sizes of one body, stations along a river, parts of a process and their sums: effects are weighted sums, in a third
@@ -497,6 +595,7 @@ def collinear(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: 
         signal_bm = torch.where(bent_b1 < 1 / 3, unit(torch.exp(0.5 * signal_bm.clamp(-4, 4))), signal_bm)
         share_b1 = 0.005 * 20 ** ((noise_b1 + rand(rng, n_tables, 1)) / 2)
         mixed_bm = unit(torch.lerp(signal_bm, z_bem[:, child], share_b1))
-        z_bem[:, child] = torch.where(w_be.any(1, keepdim=True), mixed_bm, z_bem[:, child])
+        own_bm = torch.where(w_be.any(1, keepdim=True), mixed_bm, z_bem[:, child])
+        z_bem[:, child] = put(cells, (slice(None), child), own_bm)
     skewed_bem = torch.exp(0.6 * z_bem.clamp(-4, 4))
-    return World(torch.where(rand(rng, n_tables, 1, 1) < 0.4, skewed_bem, z_bem).mT, adj_bee)
+    return World(torch.where(rand(rng, n_tables, 1, 1) < 0.4, skewed_bem, z_bem).mT, adj_bee, mark(cells))
