@@ -120,8 +120,8 @@ MUTANTS = (
     ),
     Mutant(
         "graphs/metrics.py",
-        "return float(np.abs(surplus).sum() / len(said))",
-        "return float(abs(surplus.sum()) / len(said))",
+        "return float(np.abs(said - seen) @ number / number.sum())",
+        "return float(abs((said - seen) @ number) / number.sum())",
         METRIC,
         "errors of calibration in different bins cancel out",
     ),
@@ -177,8 +177,8 @@ MUTANTS = (
     ),
     Mutant(
         "tables/labelled.py",
-        "adjacency[place[source], place[target]] = 1",
-        "adjacency[place[target], place[source]] = 1",
+        "marked[place[source], place[target]] = 1",
+        "marked[place[target], place[source]] = 1",
         "tests/tables/test_labelled.py",
         "arrows of graph.csv are read backwards",
     ),
@@ -486,8 +486,8 @@ MUTANTS = (
     ),
     Mutant(
         "benchmarks/cases.py",
-        "rows = min(n_rows, MAX_ROWS)",
-        "rows = max(n_rows, MAX_ROWS)",
+        "min(n_rows, MAX_ROWS), listing.acyclic",
+        "max(n_rows, MAX_ROWS), listing.acyclic",
         "tests/benchmarks/test_cases.py",
         "long third-party tables are not thinned out",
     ),
