@@ -11,16 +11,18 @@ Text, categories and dates become numbers only when asked (``encode``), because 
 - ordered categories, and lists given by the user: the position in that order;
 - two levels: 0 and 1, in alphabetical order;
 - levels that begin with different numbers ("18–25", "26–35"): ordered by those numbers;
-- all other text: 0 for the most frequent level, 1 for the next …, ties in alphabetical order. The code then
-  depends on neither spelling nor row order, and rare levels, which carry least evidence, are those that lie
-  far out.
+- all other text is made of categories: every level gets the score that `scale_levels` finds in the other columns, and
+  where these say nothing of the levels, 0 for the most frequent one, 1 for the next …
+
+Neither way of numbering categories depends on how the levels are spelled or on the order of rows and columns.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +32,14 @@ import pandas as pd
 from graphbam.tables.textfile import MISSING_WORDS
 
 Vector: TypeAlias = npt.NDArray[np.float64]
+Matrix: TypeAlias = npt.NDArray[np.float64]
 Encode: TypeAlias = bool | Mapping[str, Sequence[Hashable]]
+
+MOST_LEVELS = 50
+"""Text with more levels than this gets no scores: its levels are numbered by frequency."""
+
+CHANCE = 0.05
+"""Levels get scores if independent ones would follow the other columns as closely with at most this probability."""
 
 _TRUE_FALSE = {"true": 1.0, "false": 0.0}
 _LEADING_NUMBER = re.compile(r"\s*[<>≤≥~]?\s*([-+]?\d+(?:\.\d+)?)")
@@ -60,6 +69,8 @@ class Coded:
     """Text in which no entry repeats, such as identifiers."""
     is_spoilt: bool = False
     """Text in fewer than half of the cells, numbers in the others: to be corrected, not coded."""
+    levels: tuple[str, ...] = ()
+    """Of categories: what the numbers 0, 1 … stand for, the most frequent level first; they wait for `scale_levels`."""
 
 
 def code_column(column: pd.Series, name: str, encode: Encode = False) -> Coded:
@@ -246,10 +257,15 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
     if _are_labels(cells) and n_rows > 2:
         return Coded(None, f"text in which all {n_rows} entries differ, so it cannot be coded", is_label=True)
     levels, rule = order_levels(words.dropna().tolist())
-    shown = ", ".join(f"{level!r} → {k}" for k, level in enumerate(levels[:_SHOWN_LEVELS]))
-    dots = f", … {len(levels)} levels" if len(levels) > _SHOWN_LEVELS else ""
     codes = {level: float(k) for k, level in enumerate(levels)}
-    return Coded(_look_up(words, codes), f"text coded {rule} ({shown}{dots})")
+    waiting = tuple(levels) if rule == BY_FREQUENCY else ()
+    return Coded(_look_up(words, codes), _spell_codes(codes, rule), levels=waiting)
+
+
+def _spell_codes(codes: Mapping[str, float], rule: str) -> str:
+    shown = ", ".join(f"{level!r} → {codes[level]:.3g}".replace("-", "−") for level in list(codes)[:_SHOWN_LEVELS])
+    dots = f", … {len(codes)} levels" if len(codes) > _SHOWN_LEVELS else ""
+    return f"text coded {rule} ({shown}{dots})"
 
 
 def _are_labels(cells: pd.Series) -> bool:
@@ -260,6 +276,9 @@ def _are_labels(cells: pd.Series) -> bool:
 def _shorten(cell: Any, width: int = 30) -> str:
     text = repr(cell)
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+BY_FREQUENCY = "by falling frequency"
 
 
 def order_levels(words: Sequence[str]) -> tuple[list[str], str]:
@@ -280,4 +299,117 @@ def order_levels(words: Sequence[str]) -> tuple[list[str], str]:
     starts = {word: float(match[1]) for word in counts if (match := _LEADING_NUMBER.match(word))}
     if len(starts) == len(counts) == len(set(starts.values())):
         return sorted(counts, key=lambda word: starts[word]), "by the number each level begins with"
-    return sorted(counts, key=lambda word: (-counts[word], word)), "by falling frequency"
+    return sorted(counts, key=lambda word: (-counts[word], word)), BY_FREQUENCY
+
+
+# ── categories ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def scale_levels(coded: Mapping[str, Coded]) -> dict[str, Coded]:
+    """Number the levels of categories by what the other columns say of them; other columns stay as they are.
+
+    A column of K levels is K numbers short of being a variable. They are chosen so that its squared correlations with
+    the other columns have the largest sum: the first step of optimal scaling. Other columns count by their ranks, other
+    categories by the indicators of their levels, together as much as one column. In algebra, the scores are the
+    first left singular vector of the levels' mean ranks, weighted by the root of their counts; they are given
+    variance one, positive skewness and four decimals.
+
+    Some numbers always fit by chance, the better the more levels there are. So the singular value is compared with
+    those of levels that have nothing to do with the other columns; if one in twenty of these is as large
+    (`CHANCE`), or there are more than `MOST_LEVELS` levels, the levels are numbered by falling frequency instead.
+
+    Parameters
+    ----------
+    coded : mapping from name to Coded
+        All columns of a table, none without values.
+
+    Examples
+    --------
+    >>> size = Coded(np.arange(30.0))
+    >>> fruit = code_column(pd.Series(["fig"] * 9 + ["plum"] * 11 + ["melon"] * 10), "fruit", encode=True)
+    >>> scale_levels({"size": size, "fruit": fruit})["fruit"].note
+    "text coded by scores that follow the other columns ('melon' → −1.23, 'plum' → 0.0613, 'fig' → 1.29)"
+    """
+    waiting = [name for name, one in coded.items() if 2 < len(one.levels) <= MOST_LEVELS]
+    if not waiting:
+        return dict(coded)
+    blocks = {name: _measure(one, name in waiting) for name, one in coded.items()}
+    spectrum = _find_spectrum(np.concatenate(list(blocks.values()), axis=1))
+    result = dict(coded)
+    for name in waiting:
+        others = [block for other, block in blocks.items() if other != name]
+        if others:
+            result[name] = _score_levels(coded[name], np.concatenate(others, axis=1), spectrum)
+    return result
+
+
+def _measure(one: Coded, is_category: bool) -> Matrix:
+    """What a column says of other columns' levels, shape (rows, features): squares sum to one per row on average."""
+    assert one.values is not None
+    known = ~np.isnan(one.values)
+    if not is_category:
+        ranks_m: Vector = np.asarray(pd.Series(one.values).rank(), dtype=np.float64)
+        return _standardise(ranks_m[:, None])
+    x_mk = np.eye(len(one.levels))[np.where(known, one.values, 0).astype(np.int64)]
+    x_mk[~known] = np.nan
+    share_k = np.nanmean(x_mk, axis=0)
+    return np.nan_to_num((x_mk - share_k) / np.sqrt(share_k * (len(share_k) - 1)))
+
+
+def _standardise(x_mk: Matrix) -> Matrix:
+    """Mean zero and variance one; missing cells and constant columns are zero."""
+    if not np.isfinite(x_mk).any():
+        return np.zeros_like(x_mk)
+    centred = np.nan_to_num(x_mk - np.nanmean(x_mk, axis=0))
+    scale = np.sqrt((centred**2).mean(axis=0))
+    return np.asarray(centred / np.where(scale > 0, scale, 1.0))
+
+
+def _find_spectrum(y_mp: Matrix) -> tuple[float, ...]:
+    """Eigenvalues of the covariance of all columns, largest first: how many independent ones they are worth."""
+    gram = y_mp.T @ y_mp if y_mp.shape[1] <= len(y_mp) else y_mp @ y_mp.T
+    return tuple(np.linalg.eigvalsh(gram / len(y_mp)).clip(0)[::-1].round(9).tolist())
+
+
+def _score_levels(one: Coded, y_mp: Matrix, spectrum: tuple[float, ...]) -> Coded:
+    """Give levels the scores that follow the columns `y_mp`, or numbers by frequency if these say nothing of them."""
+    assert one.values is not None
+    known = ~np.isnan(one.values)
+    place = one.values[known].astype(np.int64)
+    count_k = np.bincount(place).astype(np.float64)
+    root_k = np.sqrt(count_k)
+    sums_kp = np.stack([y_mp[known][place == k].sum(axis=0) for k in range(len(count_k))])
+    means_kp = (sums_kp - count_k[:, None] * y_mp[known].mean(axis=0)) / root_k[:, None]
+    left, strengths, _ = np.linalg.svd(means_kp, full_matrices=False)
+    score_k = _settle_sign(left[:, 0] / root_k * np.sqrt(count_k.sum()), count_k, sums_kp)
+    if strengths[0] > _largest_by_chance(spectrum, len(count_k)):
+        rule, order = "by scores that follow the other columns", np.argsort(score_k)
+        codes = {one.levels[k]: float(score_k[k]) for k in order}
+    else:  # ties are decided by the scores, which do not depend on the names of levels
+        rule, order = f"{BY_FREQUENCY}, since the other columns do not tell them apart", np.lexsort((score_k, -count_k))
+        codes = {one.levels[k]: float(n) for n, k in enumerate(order)}
+    by_place = np.array([codes[level] for level in one.levels])
+    values = np.full(len(known), np.nan)
+    values[known] = by_place[place]
+    return replace(one, values=values, note=_spell_codes(codes, rule), levels=())
+
+
+def _settle_sign(score_k: Vector, count_k: Vector, sums_kp: Matrix) -> Vector:
+    """Scores with positive skewness; where they have none, with a positive sum of correlations."""
+    centred = score_k - count_k @ score_k / count_k.sum()
+    skewness, leaning = count_k @ centred**3 / count_k.sum(), float((centred @ sums_kp).sum())
+    sign = np.sign(skewness if abs(skewness) > 1e-6 else leaning) or 1.0
+    return np.asarray((sign * centred).round(4) + 0.0)
+
+
+@functools.lru_cache(maxsize=64)
+def _largest_by_chance(spectrum: tuple[float, ...], n_levels: int, n_draws: int = 400) -> float:
+    """Singular value that levels reach with probability `CHANCE` if they have nothing to do with the other columns.
+
+    Their mean ranks are then normal, with the covariance of the other columns: only its eigenvalues matter. The draws
+    are the same every time.
+    """
+    rng = np.random.default_rng(0)
+    scale_p = np.sqrt(spectrum)
+    draws = (rng.normal(size=(n_levels - 1, len(scale_p))) * scale_p for _ in range(n_draws))
+    return float(np.quantile([np.linalg.norm(noise_kp, ord=2) for noise_kp in draws], 1 - CHANCE))

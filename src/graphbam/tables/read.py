@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from graphbam.errors import Setting, TableError
-from graphbam.tables.columns import Coded, Encode, code_column
+from graphbam.tables.columns import Coded, Encode, code_column, scale_levels
 from graphbam.tables.textfile import parse_text
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
@@ -400,6 +400,7 @@ def _code_columns(
     unreadable = {name: one for name, one in coded.items() if one.values is None}
     if unreadable:
         _refuse_columns(unreadable, source, encode)
+    coded = scale_levels(coded)
     for note in dict.fromkeys(one.note for one in coded.values() if one.note):
         about = [name for name, one in coded.items() if one.note == note]
         changes.append(f"{spell_columns(about)}: {note}")

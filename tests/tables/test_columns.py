@@ -1,0 +1,129 @@
+"""Categories as categories: what numbers their levels get."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphbam as gb
+from cases import each
+from graphbam.tables.columns import MOST_LEVELS, Coded, code_column, scale_levels
+from graphbam.tables.read import read_table
+
+LEVELS = np.array(["oak", "ash", "elm", "fir", "yew"])
+
+
+def mixed_table(seed, n_rows=300):
+    """Three columns of numbers that follow two categories, and a third category that follows nothing."""
+    rng = np.random.default_rng(seed)
+    tree, soil, none = rng.integers([[5], [4], [4]], size=(3, n_rows))
+    noise = rng.normal(size=(3, n_rows))
+    height = np.array([0.0, 3.0, 1.0, 4.0, 2.0])[tree] + noise[0]
+    return pd.DataFrame({
+        "tree": LEVELS[tree],
+        "height": height,
+        "width": height + 2 * soil + noise[1],
+        "weight": noise[2],
+        "soil": np.array(["clay", "loam", "peat", "sand"])[soil],
+        "owner": np.array(["ann", "bob", "cleo", "dan"])[none],
+    })  # fmt: skip
+
+
+def scores(frame, **options):
+    table = read_table(frame, encode=True, **options)
+    return dict(zip(table.names, table.x_md.T, strict=True))
+
+
+@each("seed", range(3))
+def test_scores_order_levels_as_the_other_columns_do(seed):
+    frame = mixed_table(seed)
+    code = dict(zip(frame["tree"], scores(frame)["tree"], strict=True))
+    ordered = [code[level] for level in LEVELS[[0, 2, 4, 1, 3]]]  # by their mean height
+    assert ordered in (sorted(ordered), sorted(ordered, reverse=True))
+    assert np.std(scores(frame)["tree"]) == pytest.approx(1, abs=1e-3)
+
+
+@each("seed", range(3))
+def test_scores_do_not_depend_on_the_names_of_levels(seed):
+    frame, names = mixed_table(seed), np.random.default_rng(seed).permutation(LEVELS)
+    renamed = frame.assign(tree=frame["tree"].map(dict(zip(LEVELS, names, strict=True))))
+    before, after = scores(frame), scores(renamed)
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+@each("seed", range(3))
+def test_scores_do_not_depend_on_the_order_of_rows_and_columns(seed):
+    frame, rng = mixed_table(seed), np.random.default_rng(seed)
+    rows = rng.permutation(len(frame))
+    before, after = scores(frame), scores(frame.iloc[rows, rng.permutation(frame.shape[1])])
+    assert all(np.array_equal(before[name][rows], after[name]) for name in before)
+
+
+def test_units_and_other_increasing_scales_do_not_matter():
+    frame = mixed_table(0)
+    other = frame.assign(height=1000 * frame["height"], width=np.exp(frame["width"]))
+    assert np.array_equal(scores(frame)["tree"], scores(other)["tree"])
+
+
+def test_levels_that_follow_nothing_rarely_get_scores():
+    notes = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        frame = {f"x{k}": Coded(column) for k, column in enumerate(rng.normal(size=(6, 150)))}
+        words = pd.Series([f"kind {chr(97 + k)}" for k in rng.integers(8, size=150)])
+        notes.append(scale_levels(frame | {"kind": code_column(words, "kind", encode=True)})["kind"].note)
+    assert sum("by scores" in note for note in notes) <= 3  # one is expected
+    assert "by falling frequency, since the other columns do not tell them apart" in " ".join(notes)
+
+
+def test_ties_of_frequency_do_not_go_by_name():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60), "kind": ["u", "v", "w"] * 20})
+    turned = frame.assign(kind=frame["kind"].map({"u": "w", "v": "u", "w": "v"}))
+    assert set(scores(frame)["kind"]) == {0, 1, 2}
+    assert np.array_equal(scores(frame)["kind"], scores(turned)["kind"])
+
+
+def test_what_has_an_order_keeps_it():
+    frame = mixed_table(0).assign(
+        sex=lambda f: np.where(f["height"] > 2, "m", "f"),
+        age=lambda f: np.where(f["height"] > 2, "18-25", np.where(f["width"] > 2, "26-35", "36-45")),
+    )
+    table = read_table(frame, encode={"soil": ["sand", "peat", "loam", "clay"]})
+    found = dict(zip(table.names, table.x_md.T, strict=True))
+    assert np.array_equal(found["sex"], frame["sex"] == "m")
+    assert np.array_equal(found["age"], frame["age"].map({"18-25": 0, "26-35": 1, "36-45": 2}))
+    assert np.array_equal(found["soil"], frame["soil"].map({"sand": 0, "peat": 1, "loam": 2, "clay": 3}))
+    assert any("'tree': text coded by scores that follow the other columns" in change for change in table.changes)
+
+
+def test_missing_cells_stay_missing_and_say_nothing():
+    frame = mixed_table(0)
+    frame.loc[::7, "tree"] = None
+    frame.loc[::5, "height"] = np.nan
+    assert np.array_equal(np.isnan(scores(frame)["tree"]), frame["tree"].isna())
+
+
+def test_categories_alone_are_scored_by_each_other():
+    frame = mixed_table(0)
+    twin = pd.DataFrame({"tree": frame["tree"], "twin": frame["tree"].str.upper(), "owner": frame["owner"]})
+    found = scores(twin)
+    assert abs(np.corrcoef(found["tree"], found["twin"])[0, 1]) == pytest.approx(1, abs=1e-6)
+
+
+def test_very_many_levels_are_numbered_by_frequency():
+    words = [f"v{k % (MOST_LEVELS + 1)}x" for k in range(400)]
+    table = read_table(pd.DataFrame({"a": np.arange(400.0), "kind": [f"w{w}" for w in words]}), encode=True)
+    assert set(table.x_md[:, 1]) == set(range(MOST_LEVELS + 1))
+
+
+def test_links_of_cut_columns_are_nearly_as_good_as_before(monkeypatch, request):
+    monkeypatch.syspath_prepend(request.config.rootpath / "runs")
+    import bench_categories
+
+    loaded, rows = gb.load_weights("edges"), []
+    for seed in range(6):
+        graph, x_md = gb.simulate(n_variables=9, n_samples=200, seed=seed)
+        rows.append(bench_categories.judge(graph, x_md, np.random.default_rng(seed), loaded))
+    mean = pd.DataFrame(rows).mean()
+    assert mean["encode"] > mean["before"] - 0.05
+    assert mean["encode"] > mean["frequency"]
