@@ -113,10 +113,10 @@ CUTS = [{}, {"fdr": 0.1}, {"fdr": 0.3}, {"threshold": 0.3}, {"objective": "shd"}
 
 
 @each("ask", [
-    Result.cpdag, Result.arrows, Result.to_dag, lambda r: r.arrow_probabilities, lambda r: r.sample_dags(3),
+    Result.cpdag, Result.dag, Result.arrows, Result.to_dag, lambda r: r.arrow_probabilities, lambda r: r.sample_dags(3),
 ])  # fmt: skip
 def test_without_colliders_directions_are_refused_in_one_sentence(result, ask):
-    with pytest.raises(OrientationMissingError, match=r"was not asked\. Infer again with colliders="):
+    with pytest.raises(OrientationMissingError, match=r"nobody was asked for them\. Infer again with weights"):
         ask(result)
     assert issubclass(OrientationMissingError, GraphbamError)
 

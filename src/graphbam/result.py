@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from graphbam.directions.arrows import arrow_probabilities
-from graphbam.directions.cpdag import expected_shd, forced_arrows, nearest_cpdag
+from graphbam.directions.arrows import (
+    arrow_probabilities,
+    check_pairs,
+    claim_immoralities,
+    settle_ancestors,
+    settle_compelled,
+    settle_directions,
+    settle_hidden,
+)
+from graphbam.directions.cpdag import choose_links, expected_shd, forced_arrows, nearest_cpdag
+from graphbam.directions.dag import nearest_dag, worth_drawing
 from graphbam.directions.immoralities import Beliefs, read_immoralities
 from graphbam.errors import GraphbamError, OrientationMissingError, ResultError
 from graphbam.graphs.cut import EVEN, Cut, Objective, tidy_probabilities
@@ -36,6 +45,9 @@ VERSION = 1
 CLASSES = ("none", "skeleton", "moral")
 """Order of the last axis of `Result.probabilities`."""
 
+ORDERED = ("directions", "compelled", "hidden_causes", "ancestors")
+"""Fields of a result that say something of ordered pairs."""
+
 SUSPECT_FROM = 0.1
 """A common child is named for pairs at least this likely to be moral …"""
 
@@ -50,8 +62,8 @@ MOST_NAMED = 6
 class OrientedGraph(Graph):
     """A graph with directions where the data decide, and how sure each link and each arrow is.
 
-    Made by `Result.cpdag`: a CPDAG; with prior knowledge about directions, a maximally directed graph. Two are equal
-    if names and edges are, whatever the probabilities.
+    Made by `Result.cpdag`: a CPDAG; with prior knowledge about directions, a maximally directed graph. Made by
+    `Result.dag`: a DAG. Two are equal if names and edges are, whatever the probabilities.
 
     Examples
     --------
@@ -68,12 +80,15 @@ class OrientedGraph(Graph):
     """Shape (D, D): probability of i → j given that i and j are adjacent."""
     notes: tuple[str, ...] = ()
     """Which links differ from those of `Result.skeleton` at the same cut, and why; one sentence each."""
+    compelled_dd: Matrix | None = None
+    """Shape (D, D): probability that the CPDAG has i → j, given that i and j are adjacent; None: as the arrows."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "notes", tuple(self.notes))
-        for name in ("edge_probability_dd", "arrow_probability_dd"):
-            object.__setattr__(self, name, _frozen(np.array(getattr(self, name), dtype=np.float64)))
+        for name in ("edge_probability_dd", "arrow_probability_dd", "compelled_dd"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _frozen(np.array(getattr(self, name), dtype=np.float64)))
 
     @functools.cached_property
     def forced(self) -> npt.NDArray[np.bool_]:
@@ -84,6 +99,17 @@ class OrientedGraph(Graph):
         """
         return _frozen(forced_arrows(self.adjacency, self.arrow_probability_dd))
 
+    @functools.cached_property
+    def guessed(self) -> npt.NDArray[np.bool_]:
+        """Shape (D, D): arrows of a DAG that are a guess: rather than not, data as these fit either direction as well.
+
+        Such an arrow follows what is usual in simulated worlds, not evidence. A CPDAG has none: it leaves them open.
+        """
+        arrows_dd, said_dd = directed_part(self.adjacency) > 0, self.compelled_dd
+        if said_dd is None:
+            return _frozen(np.zeros_like(arrows_dd))
+        return _frozen(arrows_dd & (said_dd < 1 - said_dd - said_dd.T))
+
     def table(self) -> pd.DataFrame:
         """One row per edge: arrows first, then undirected edges, the likeliest of each first.
 
@@ -92,7 +118,8 @@ class OrientedGraph(Graph):
         DataFrame
             Columns a, edge (``->`` or ``--``), b; `probability` that the edge is exactly so; `skeleton`, that the two
             are adjacent; and given that they are, `forward` for a → b and `backward` for b → a. What these two lack to
-            one is the probability that the direction stays open. `forced` marks arrows of `forced`.
+            one is the probability that the direction stays open. `forced` marks arrows of `forced`; in a DAG,
+            `guessed` those of `guessed`.
         """
         import pandas as pd
 
@@ -106,6 +133,7 @@ class OrientedGraph(Graph):
         columns = {"a": names[i], "edge": np.where(is_arrow, "->", "--").astype(object), "b": names[j]}
         numbers = {"probability": right, "skeleton": p, "forward": forward, "backward": backward}
         columns |= numbers | {"forced": self.forced[i, j]}
+        columns |= {} if self.compelled_dd is None else {"guessed": self.guessed[i, j]}
         ranked = np.lexsort((-np.where(is_arrow, right, p), ~is_arrow))  # stable: ties stay in the order of the names
         table: pd.DataFrame = pd.DataFrame(columns).iloc[ranked].reset_index(drop=True)
         return table
@@ -129,8 +157,8 @@ class OrientedGraph(Graph):
         return result
 
     def __reduce__(self) -> Any:
-        parts = (self.names, self.adjacency, self.edge_probability_dd, self.arrow_probability_dd, self.notes)
-        return OrientedGraph, parts
+        parts = (self.edge_probability_dd, self.arrow_probability_dd, self.notes, self.compelled_dd)
+        return OrientedGraph, (self.names, self.adjacency, *parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,7 +201,17 @@ class Result:
     """Up to 1,000 rows of the table as the network saw it, shape (rows, D), for pictures; not part of `to_dict`."""
     colliders: npt.NDArray[np.void] | None = None
     """What the second network said: rows (a, c, b, probability) for a → c ← b, by place in `names`; None: not asked."""
-    _decided: dict[Cut, OrientedGraph] = field(default_factory=dict, init=False)
+    directions: Matrix | None = None
+    """Shape (D, D): probability of i → j given a link, from the same pass; [i, j] and [j, i] sum to one; None: not
+    asked."""
+    compelled: Matrix | None = None
+    """Shape (D, D): probability that the CPDAG has i → j, given a link, from the same pass."""
+    hidden_causes: Matrix | None = None
+    """Shape (D, D), symmetric: probability that a variable outside the table is a common cause of i and j, linked or
+    not; None where the weights cannot say."""
+    ancestors: Matrix | None = None
+    """Shape (D, D): probability that a path of arrows leads from i to j; None where the weights cannot say."""
+    _decided: dict[tuple[str, Cut], OrientedGraph] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is remembered: the graphbam that opens a pickle decides anew."""
@@ -184,6 +222,22 @@ class Result:
         object.__setattr__(self, "names", tuple(self.names))
         if self.colliders is not None:
             object.__setattr__(self, "colliders", _frozen(read_immoralities(self.colliders, len(self.names))))
+        self._settle_answers()
+
+    def _settle_answers(self) -> None:
+        """Bring what was said of ordered pairs into exact form, prior knowledge enforced in it."""
+        forbidden = self._forbidden()
+        arrows = self.knowledge.arrow_matrix(self.names) if self.knowledge else None
+        rules: dict[str, Callable[[Matrix], Matrix]] = {
+            "directions": lambda p_dd: settle_directions(p_dd, forbidden),
+            "compelled": lambda p_dd: settle_compelled(p_dd, forbidden),
+            "hidden_causes": settle_hidden,
+            "ancestors": lambda p_dd: settle_ancestors(p_dd, forbidden, arrows),
+        }
+        for name, settle in rules.items():
+            p_dd = getattr(self, name)
+            if p_dd is not None:
+                object.__setattr__(self, name, _frozen(settle(check_pairs(p_dd, len(self.names), name))))
 
     @property
     def n_variables(self) -> int:
@@ -239,8 +293,13 @@ class Result:
         self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
     ) -> Graph:
         """The graph that files, pictures and reports show: `cpdag` where directions are known, else `skeleton`."""
-        choose = self.skeleton if self.colliders is None else self.cpdag
+        choose = self.cpdag if self.has_directions else self.skeleton
         return choose(cut, threshold=threshold, fdr=fdr)
+
+    @property
+    def has_directions(self) -> bool:
+        """Whether anything is known of directions, from the same pass or from the second network."""
+        return self.directions is not None or self.colliders is not None
 
     # ── directions ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -297,10 +356,64 @@ class Result:
         """Edges of `cpdag` with their probabilities, as `OrientedGraph.table` lists them; parameters as there."""
         return self.cpdag(cut, threshold=threshold, fdr=fdr, objective=objective).table()
 
+    def dag(
+        self,
+        cut: Cut | float | None = None,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
+        objective: Objective = "links",
+    ) -> OrientedGraph:
+        """The links of `skeleton`, all of them directed, without a cycle.
+
+        Of the DAGs with these links, the one expected to be nearest to the true one: each link points as it rather does
+        than not, except where that would close a cycle (`OrientedGraph.forced`). Links whose direction no data as these
+        could tell are directed too, and marked as guesses (`OrientedGraph.guessed`): for what is known, see `cpdag`.
+
+        Parameters
+        ----------
+        cut, threshold, fdr
+            Choose the links, as in `skeleton`.
+        objective : {"links", "shd"}
+            With ``"shd"``, and without a cut, links are left out where that makes the expected structural Hamming
+            distance smaller; `OrientedGraph.notes` names them.
+
+        Returns
+        -------
+        OrientedGraph
+            A DAG, whatever the networks say. Known directions hold in it.
+
+        Raises
+        ------
+        OrientationMissingError
+            If nothing is known of directions.
+
+        Examples
+        --------
+        >>> p = np.full((2, 2, 3), [0.1, 0.9, 0.0])
+        >>> p_arrow, p_compelled = np.array([[0, 0.7], [0.3, 0]]), np.array([[0, 0.1], [0.1, 0]])
+        >>> result = Result(("dose", "effect"), p, directions=p_arrow, compelled=p_compelled)
+        >>> result.cpdag(), result.dag(), result.dag().guessed.any()
+        (Graph(2 variables: dose — effect), Graph(2 variables: dose → effect), np.True_)
+        """
+        return self._decide_dag(Cut.read(cut, threshold=threshold, fdr=fdr, objective=objective))
+
     @functools.cached_property
     def arrow_probabilities(self) -> Matrix:
-        """Shape (D, D): probability of i → j given that i and j are adjacent; what is missing to one is open."""
-        return _frozen(arrow_probabilities(self._beliefs))
+        """Shape (D, D): probability of i → j given that i and j are adjacent.
+
+        From the same pass, [i, j] and [j, i] sum to one. From the two steps of the paper, what is missing to one is
+        open: the CPDAG does not direct the link.
+        """
+        return self._two_step_arrows if self.directions is None else self.directions
+
+    @functools.cached_property
+    def compelled_probabilities(self) -> Matrix:
+        """Shape (D, D): probability that the true CPDAG has i → j, given that i and j are adjacent.
+
+        What [i, j] and [j, i] lack to one is the probability that no data as these can tell which way the link points.
+        """
+        return self._two_step_arrows if self.compelled is None else self.compelled
 
     def to_dag(self) -> Graph:
         """One DAG out of the class of `cpdag`, always the same; for another cut use ``cpdag(...).to_dag()``."""
@@ -312,23 +425,49 @@ class Result:
 
     def _decide(self, cut: Cut) -> OrientedGraph:
         """Choose links and arrows; remembered, since files, picture and report ask for the same again."""
-        if cut not in self._decided:
-            adjacency = nearest_cpdag(self._beliefs, self.arrow_probabilities, cut)
-            p_dd = self.probabilities[..., SKELETON]
-            notes = _compare_links(self.names, p_dd, cut, adjacency)
-            self._decided[cut] = OrientedGraph(self.names, adjacency, p_dd, self.arrow_probabilities, notes)
-        return self._decided[cut]
+        if ("cpdag", cut) not in self._decided:
+            arrow_dd = self.compelled_probabilities
+            adjacency = nearest_cpdag(self._beliefs, arrow_dd, cut)
+            self._decided["cpdag", cut] = self._orient(adjacency, arrow_dd, cut)
+        return self._decided["cpdag", cut]
+
+    def _decide_dag(self, cut: Cut) -> OrientedGraph:
+        """Choose links and a direction for each; remembered as well."""
+        if ("dag", cut) not in self._decided:
+            arrow_dd, p_dd = self.arrow_probabilities, self.probabilities[..., SKELETON]
+            either_dd = arrow_dd + (1 - arrow_dd - arrow_dd.T) / 2  # open: either is as good
+            links_dd = choose_links(self._beliefs, cut)
+            if cut.objective == "shd":
+                links_dd = worth_drawing(links_dd, p_dd, either_dd)
+            adjacency = nearest_dag(links_dd, p_dd, either_dd, self._beliefs.forbidden)
+            self._decided["dag", cut] = self._orient(adjacency, either_dd, cut, self.compelled_probabilities)
+        return self._decided["dag", cut]
+
+    def _orient(
+        self, adjacency: Adjacency, arrow_dd: Matrix, cut: Cut, compelled_dd: Matrix | None = None
+    ) -> OrientedGraph:
+        p_dd = self.probabilities[..., SKELETON]
+        notes = _compare_links(self.names, p_dd, cut, adjacency)
+        return OrientedGraph(self.names, adjacency, p_dd, arrow_dd, notes, compelled_dd)
+
+    @functools.cached_property
+    def _two_step_arrows(self) -> Matrix:
+        """What follows from immoralities by the rules of `graphbam.directions.arrows`."""
+        return _frozen(arrow_probabilities(self._beliefs))
 
     @functools.cached_property
     def _beliefs(self) -> Beliefs:
         """All that is known of directions."""
-        if self.colliders is None:
+        if not self.has_directions:
             raise OrientationMissingError(
-                "this result has no directions: the network that finds them was not asked. Infer again with "
-                "colliders=..., collider weights by name or path (`graphbam weights` lists those of the package, "
-                "`graphbam train --network collider` makes some), or use skeleton(), which needs no directions."
+                "this result has no directions: nobody was asked for them. Infer again with weights that give them in "
+                "one pass, or with directions='two-step' and colliders=..., collider weights by name or path "
+                "(`graphbam weights` lists those of the package), or use skeleton(), which needs no directions."
             )
-        return Beliefs(self.probabilities, self.colliders, self._forbidden())
+        immoralities = self.colliders
+        if self.compelled is not None:
+            immoralities = claim_immoralities(self.probabilities, self.compelled)
+        return Beliefs(self.probabilities, immoralities, self._forbidden())
 
     def _forbidden(self) -> npt.NDArray[np.bool_] | None:
         """Arrows that prior knowledge excludes, as `graphbam.directions.immoralities` reads them."""
@@ -349,8 +488,10 @@ class Result:
         -------
         DataFrame
             Columns a, b, skeleton, moral, none; `stability` if it was asked for; where directions are known,
-            `forward` and `backward`, the probabilities of a → b and of b → a given a link; and `via`, the likeliest
-            common child of pairs that may be moral.
+            `forward` and `backward`, the probabilities of a → b and of b → a given a link, and `open`, that no data as
+            these can tell; where the weights say so, `hidden` for a hidden common cause, `upstream` for a path of
+            arrows from a to b and `downstream` for one from b to a; and `via`, the likeliest common child of pairs that
+            may be moral.
         """
         import pandas as pd
 
@@ -366,8 +507,14 @@ class Result:
         }
         if self.stability is not None:
             columns["stability"] = self.stability[i, j]
-        if self.colliders is not None:
+        if self.has_directions:
             columns |= {"forward": self.arrow_probabilities[i, j], "backward": self.arrow_probabilities[j, i]}
+            said_dd = self.compelled_probabilities
+            columns["open"] = np.clip(1 - said_dd[i, j] - said_dd[j, i], 0.0, 1.0)
+        if self.hidden_causes is not None:
+            columns["hidden"] = self.hidden_causes[i, j]
+        if self.ancestors is not None:
+            columns |= {"upstream": self.ancestors[i, j], "downstream": self.ancestors[j, i]}
         child = suspect_children(self.probabilities)[i, j]
         columns["via"] = np.where(child >= 0, names[child], "")
         ranked = np.lexsort((-p_n3[:, MORAL], -p_n3[:, SKELETON]))  # stable: ties stay in the order of the names
@@ -398,7 +545,7 @@ class Result:
         apart = set(self.moral_pairs(cut).undirected_edges())
         moral = table[[pair in apart for pair in zip(table["a"], table["b"], strict=True)]]
         n_arrows = sum(link.is_directed for link in links)
-        directed = f", {n_arrows} with a direction" if self.colliders is not None else ""
+        directed = f", {n_arrows} with a direction" if self.has_directions else ""
         married = f"; {_count(len(moral), 'pair')} linked through a common child only" if len(moral) else ""
         lines = [f"{_count(len(links), 'direct link')} {cut}{directed}{married}"]
         lines += [_link_line(link) for link in links[:n_edges]]
@@ -437,6 +584,7 @@ class Result:
             "knowledge": self.knowledge.to_dict() if self.knowledge else None,
             "provenance": _plain(self.provenance),
             "colliders": None if self.colliders is None else [list(row) for row in self.colliders.tolist()],
+            **{name: None if (p_dd := getattr(self, name)) is None else p_dd.tolist() for name in ORDERED},
         }
 
     @classmethod
@@ -452,8 +600,9 @@ class Result:
         kept = _read_fields(values, {f.name for f in dataclasses.fields(cls) if f.init} - {"sample"})
         for key in ("changes", "warnings", "names"):
             kept[key] = tuple(kept.get(key, ()))
-        if kept.get("stability") is not None:
-            kept["stability"] = np.array(kept["stability"])
+        for key in ("stability", *ORDERED):
+            if kept.get(key) is not None:
+                kept[key] = np.array(kept[key])
         kept["knowledge"] = Knowledge.from_dict(kept["knowledge"]) if kept.get("knowledge") else None
         return cls(**kept)
 

@@ -257,7 +257,7 @@ def test_a_table_too_large_to_read_is_one_failure(frame, monkeypatch):
             raise MemoryError
         return read_table(data, **settings)
 
-    monkeypatch.setattr("graphbam.inference.journey.read_table", read)
+    monkeypatch.setattr("graphbam.tables.interventions.read_table", read)
     answers = gb.infer_many([frame, None], weights=PartialCorrelation())
     assert isinstance(answers[0], Result)
     assert "does not fit into memory" in answers[1].message

@@ -87,7 +87,7 @@ def test_directions_can_be_switched_off(collider_frame, toy_colliders):
     assert result.provenance["colliders"] is None
     assert np.array_equal(result.probabilities, with_them.probabilities)
     assert result.graph() == result.skeleton()
-    with pytest.raises(OrientationMissingError, match="Infer again with colliders="):
+    with pytest.raises(OrientationMissingError, match="Infer again with weights"):
         result.cpdag()
     assert with_them.provenance["colliders"] == str(toy_colliders)
     assert len(with_them.provenance["colliders_checksum"]) == 64

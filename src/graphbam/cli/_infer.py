@@ -36,6 +36,9 @@ def _take_settings(command: Callable[..., None]) -> Callable[..., None]:
 def _as_option(field: dataclasses.Field[Any]) -> inspect.Parameter:
     """A flag, a number, a word, or, where the default is empty, words that may be repeated."""
     kind, about = type(field.default), field.metadata["about"]
+    if field.default is None:
+        option = Annotated[str | None, typer.Option(metavar="NAME", help=about)]
+        return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
     if kind is tuple:
         option = Annotated[list[str], typer.Option(metavar="NAME", help=f"{about.rstrip('.')}; repeatable.")]
         return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=[], annotation=option)
@@ -75,7 +78,7 @@ def infer(
     input, nothing is written.
     """
     settings |= {"knowledge": knowledge, "forbidden": forbid or (), "required": require or ()}
-    settings |= {"tiers": _read_tiers(tiers)} | ({} if cpdag else {"colliders": None})
+    settings |= {"tiers": _read_tiers(tiers)} | ({} if cpdag else {"directions": "none"})
     _check_out(out)
     source = _find_source(table)
     with _progress(quiet or as_json) as progress:

@@ -58,7 +58,7 @@ def show(report: dict[str, Any], cut: Cut, *, is_brief: bool = False) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text.assemble((_line(result.source or "table"), "bold"), f"  {_facts(result)}"))
     console.print(Text("  " + _headline(result, links, cut)))
-    if result.colliders is not None and links:
+    if result.has_directions and links:
         console.print(Text("  " + _say_directions(result, links)))
     if is_brief:
         console.print(Text(f"  {report['files'][0].parent}", style="dim"))
@@ -112,7 +112,7 @@ def _show_links(console: Console, result: Result, links: list[Link]) -> None:
         bar = Text("━" * max(1, round(BAR * p)), style="cyan").append("━" * (BAR - max(1, round(BAR * p))), style="dim")
         arrow = "→" if link.is_directed else "—"
         cells = [Text(f"  {p:.2f}"), bar, Text(f"{_line(link.a)} {arrow} {_line(link.b)}")]
-        if result.colliders is not None:
+        if result.has_directions:
             way = f"this way {link.numbers['forward']:.2f}{' (forced)' if link.is_forced else ''}"
             cells.append(Text(way if link.is_directed else "", style="dim"))
         if result.stability is not None:
@@ -147,7 +147,7 @@ def _list_notes(result: Result, cut: Cut) -> tuple[str, ...]:
 
 def _count_arrows(result: Result, links: list[Link]) -> int | None:
     """None where directions are not known."""
-    return None if result.colliders is None else sum(link.is_directed for link in links)
+    return None if not result.has_directions else sum(link.is_directed for link in links)
 
 
 def _expect_distance(result: Result, cut: Cut) -> float | None:

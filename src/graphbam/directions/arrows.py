@@ -1,6 +1,7 @@
 """Arrows: how likely each is, given that its edge exists.
 
-The definition, from strong to weak:
+One network says so by itself; then only prior knowledge is enforced (the last part of this module). For the two steps
+of the paper the definition is, from strong to weak:
 
 - Known directions have probability 1, their opposites 0.
 - a → c has the largest probability of any immorality a → c ← b, asked about or not (see `immoralities`). An arrow in
@@ -20,11 +21,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from graphbam.directions.immoralities import Beliefs, Indices
-from graphbam.graphs.graph import BoolMatrix, Matrix
+from graphbam.directions.dag import reachable
+from graphbam.directions.immoralities import IMMORALITY, Beliefs, Immoralities, Indices
+from graphbam.errors import GraphError
+from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix, Matrix
 
-__all__ = ["SUPPORT_FROM", "arrow_probabilities"]
+__all__ = [
+    "SUPPORT_FROM",
+    "arrow_probabilities",
+    "check_pairs",
+    "claim_immoralities",
+    "settle_ancestors",
+    "settle_compelled",
+    "settle_directions",
+    "settle_hidden",
+]
 
 SUPPORT_FROM = 0.2
 """Edges less likely than this have no arrows but known ones, and take no part in deriving others …"""
@@ -135,3 +148,98 @@ def _max_min(first: Matrix, second: Matrix) -> Matrix:
     if len(first) * second.size <= 100_000:
         return np.asarray(np.minimum(first[:, :, None], second).max(axis=1))
     return np.array([np.minimum(row[:, None], second).max(axis=0) for row in first])
+
+
+# ── answers of one pass ───────────────────────────────────────────────────────────────────────────────────
+
+
+def check_pairs(p_dd: ArrayLike, n_variables: int, what: str) -> Matrix:
+    """Probabilities of ordered pairs, as floats; refused if they are of another shape or no probabilities."""
+    result = np.array(p_dd, dtype=np.float64)
+    if result.shape != (n_variables, n_variables):
+        raise GraphError(f"{what} has shape {result.shape}; {n_variables} names need {(n_variables, n_variables)}.")
+    if not np.isfinite(result).all() or (result < 0).any() or (result > 1).any():
+        raise GraphError(f"{what} holds values that are no probabilities; the network gave no answer.")
+    return result
+
+
+def settle_directions(p_dd: Matrix, forbidden_dd: BoolMatrix | None) -> Matrix:
+    """Directions given a link: [i, j] and [j, i] sum to one exactly, and a forbidden arrow has none of it.
+
+    Examples
+    --------
+    >>> settle_directions(np.array([[0.5, 0.7], [0.3, 0.5]]), np.array([[False, True], [False, False]]))
+    array([[0., 0.],
+           [1., 0.]])
+    """
+    p_dd = (p_dd + 1 - p_dd.T) / 2
+    if forbidden_dd is not None:
+        p_dd = np.where(forbidden_dd & ~forbidden_dd.T, 0.0, np.where(forbidden_dd.T & ~forbidden_dd, 1.0, p_dd))
+    return _empty_diagonal(p_dd)
+
+
+def settle_compelled(p_dd: Matrix, forbidden_dd: BoolMatrix | None) -> Matrix:
+    """Arrows of the CPDAG given a link: [i, j] and [j, i] sum to one at most; a known arrow is one."""
+    p_dd = p_dd / np.maximum(p_dd + p_dd.T, 1.0)
+    if forbidden_dd is not None:
+        p_dd = np.where(forbidden_dd, 0.0, np.where(forbidden_dd.T, 1.0, p_dd))
+    return _empty_diagonal(p_dd)
+
+
+def settle_hidden(p_dd: Matrix) -> Matrix:
+    """Hidden common causes: symmetric."""
+    return _empty_diagonal((p_dd + p_dd.T) / 2)
+
+
+def settle_ancestors(p_dd: Matrix, forbidden_dd: BoolMatrix | None, known_dd: BoolMatrix | None) -> Matrix:
+    """Paths: certain where known arrows make one, impossible against these and where permitted arrows make none.
+
+    Examples
+    --------
+    With 0 → 1 → 2 known:
+
+    >>> known_dd = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)
+    >>> settle_ancestors(np.full((3, 3), 0.4), known_dd.T, known_dd)
+    array([[0., 1., 1.],
+           [0., 0., 1.],
+           [0., 0., 0.]])
+    """
+    if forbidden_dd is not None:
+        p_dd = np.where(reachable(~forbidden_dd & ~np.eye(len(p_dd), dtype=bool)), p_dd, 0.0)
+    if known_dd is not None:
+        certain_dd = reachable(known_dd)
+        p_dd = np.where(certain_dd, 1.0, np.where(certain_dd.T, 0.0, p_dd))
+    return _empty_diagonal(p_dd)
+
+
+def claim_immoralities(p_dd3: Matrix, compelled_dd: Matrix) -> Immoralities:
+    """What arrows of the CPDAG say of immoralities: a → c ← b is no likelier than either arrow, or than a, b moral.
+
+    All triples whose links are likely enough to matter (`SUPPORT_FROM`) are there.
+
+    Examples
+    --------
+    >>> p_dd3 = np.full((3, 3, 3), [0.0, 1.0, 0.0])
+    >>> p_dd3[0, 1] = p_dd3[1, 0] = [0.2, 0.0, 0.8]
+    >>> claim_immoralities(p_dd3, np.array([[0, 0, 0.9], [0, 0, 0.7], [0, 0, 0]])).tolist()
+    [(0, 2, 1, 0.7)]
+    """
+    link_dd = p_dd3[..., SKELETON]
+    apart_dd = np.maximum(1 - link_dd, 1e-9)
+    moral_dd = np.minimum(p_dd3[..., MORAL] / apart_dd, 1.0)
+    rows = []
+    for c in range(len(link_dd)):
+        nodes = np.flatnonzero((link_dd[c] >= SUPPORT_FROM) & (np.arange(len(link_dd)) != c))
+        i, j = np.triu_indices(len(nodes), 1)
+        a, b = nodes[i], nodes[j]
+        found = np.empty(len(a), dtype=IMMORALITY)
+        found["a"], found["c"], found["b"] = a, c, b
+        found["probability"] = np.minimum(np.minimum(compelled_dd[a, c], compelled_dd[b, c]), moral_dd[a, b])
+        rows.append(found)
+    return np.sort(np.concatenate(rows), order=("a", "b", "c"))
+
+
+def _empty_diagonal(p_dd: Matrix) -> Matrix:
+    result = np.array(p_dd)
+    np.fill_diagonal(result, 0.0)
+    return result

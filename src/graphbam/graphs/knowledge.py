@@ -29,8 +29,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from graphbam.errors import KnowledgeError
-from graphbam.graphs.graph import NONE, SKELETON, Matrix
+from graphbam.graphs.graph import NONE, SKELETON, BoolMatrix, Matrix
 
 EdgeLike: TypeAlias = str | Sequence[str]
 Tiers: TypeAlias = Sequence[Sequence[str]] | Mapping[str, int]
@@ -212,6 +214,15 @@ class Knowledge:
         arrows = [(e.a, e.b) for e in known]
         arrows += [(e.a, e.b) for e in open_ends if self.forbids(e.b, e.a)]
         return arrows + [(e.b, e.a) for e in open_ends if self.forbids(e.a, e.b)]
+
+    def arrow_matrix(self, names: Sequence[str]) -> BoolMatrix:
+        """`arrows` between these variables, as a matrix: True at [i, j] for a known i → j."""
+        place = {name: k for k, name in enumerate(names)}
+        known_dd = np.zeros((len(names), len(names)), dtype=bool)
+        for a, b in self.arrows():
+            if a in place and b in place:
+                known_dd[place[a], place[b]] = True
+        return known_dd
 
     def names(self) -> list[str]:
         """Every variable mentioned, in order of appearance."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -18,8 +18,10 @@ from graphbam.graphs.knowledge import Knowledge
 from graphbam.inference.answers import find_immoralities, tell_of_rows
 from graphbam.inference.networks import (
     Networks,
+    Said,
     Weights,
     describe_device,
+    mark_cells,
     open_networks,
     run_network,
     spell_source,
@@ -31,8 +33,9 @@ from graphbam.nn.cost import Progress, be_silent, estimate_seconds, spell_second
 from graphbam.result import Failure, Result
 from graphbam.tables.columns import Encode
 from graphbam.tables.domain import judge_domain
+from graphbam.tables.interventions import read_experiment
 from graphbam.tables.prepare import Prepared, prepare
-from graphbam.tables.read import Matrix, find_tables, read_table
+from graphbam.tables.read import Matrix, find_tables
 
 if TYPE_CHECKING:
     from graphbam.inference.settings import WeightsLike
@@ -43,7 +46,7 @@ SAMPLE_ROWS = 1000
 
 @show_settings(FLAT | PARTS | {"prepare": None})
 def infer(
-    data: Any,
+    data: Any = None,
     *,
     weights: WeightsLike = InferConfig.weights,
     progress: Progress | None = None,
@@ -54,17 +57,25 @@ def infer(
     Parameters
     ----------
     data : path, DataFrame, array, AnnData …
-        One sample per row, one variable per column; everything `graphbam.tables.read` can read.
+        One sample per row, one variable per column; everything `graphbam.tables.read` can read. Left out where
+        `interventions` holds the tables.
     weights : str, path or LoadedWeights
         Name of weights in the package, or a file.
     colliders : str, path, LoadedColliders or None
-        Weights of the second network, which finds directions; None: no directions.
+        Weights of the second network, which finds common children; None: no directions, unless from one pass.
+    directions : {"auto", "one-pass", "two-step", "none"}
+        Where directions come from: from the pass that finds links; or from the second network, as in the paper.
+        ``"auto"`` is the first where the weights give directions and `colliders` is left as it is, else the second.
     device : str
         ``"auto"`` takes a GPU if there is one.
     encode : bool or mapping
         Turn text and dates into numbers; rules in `graphbam.tables.columns`.
     drop : str or iterable of str
         Columns to leave out.
+    interventions : mask, str or mapping, optional
+        Which cells were set by an experiment: a table of 0 and 1 as large as `data`; the name of a column that lists
+        targets (``"PKA"``, ``"PKA; Mek"`` or nothing in each row); or tables by target, ``{"": observational, "PKA":
+        table}``. Rules in `graphbam.tables.interventions`.
     knowledge : Knowledge, dict or path to JSON, optional
         Prior knowledge; or give its parts: `forbidden`, `required`, `tiers`, `prior_odds`.
     stability : int
@@ -98,8 +109,9 @@ def infer(
     if progress:
         progress(0.0, _announce(ready, config, networks.edges))
     x_bmd = ready.standardised()
-    p_dd3 = run_network(networks.edges, x_bmd, [ready.worth(x_bmd.shape[1])] * len(x_bmd)).mean(axis=0)
-    result = _finish(ready, config, networks, x_bmd, p_dd3, progress)
+    rows = [ready.worth(x_bmd.shape[1])] * len(x_bmd)
+    said = run_network(networks.edges, x_bmd, rows, _stack_marks([ready])).each_table(len(x_bmd))[0]
+    result = _finish(ready, config, networks, x_bmd, said, progress)
     if progress:
         progress(1.0, "done")
     return result
@@ -152,7 +164,7 @@ def infer_many(
 def _prepare(data: Any, config: InferConfig, name: str | None = None) -> Prepared:
     """Read a table and make it ready; `name` is what to call it."""
     try:
-        table = read_table(data, encode=config.encode, drop=config.drop)
+        table = read_experiment(data, config.interventions, encode=config.encode, drop=config.drop)
         table = table if name is None else dataclasses.replace(table, source=name)
         ready = prepare(table, config.prepare)
     except MemoryError:
@@ -174,11 +186,12 @@ def _finish(
     config: InferConfig,
     networks: Networks,
     x_bme: Tensor,
-    p_ee3: Matrix,
+    said: Said,
     progress: Progress | None = None,
 ) -> Result:
     """Enforce knowledge, find directions and stability, collect the report. E counts the varying columns."""
     known, header = config.knowledge or Knowledge(), networks.edges.header
+    p_ee3 = (said.classes + said.classes.swapaxes(0, 1)) / 2
     p_dd3 = known.apply(ready.names, ready.put_constants_back(p_ee3, [1.0, 0.0, 0.0]))
     immoralities = share_dd = None
     if networks.colliders is not None:
@@ -202,7 +215,29 @@ def _finish(
         provenance=_provenance(ready, config, networks),
         sample=_draw_sample(ready, x_bme[0]),
         colliders=immoralities,
+        **_ordered_pairs(ready, networks, said),
     )
+
+
+def _ordered_pairs(ready: Prepared, networks: Networks, said: Said) -> dict[str, Matrix | None]:
+    """What the pass says of ordered pairs, by the names that `Result` has for it; directions only if they are wanted.
+
+    A constant column is nobody's cause, effect or ancestor, and no direction is likelier than the other.
+    """
+    told = {"hidden_causes": (said.hidden, 0.0), "ancestors": (said.ancestor, 0.0)}
+    if networks.one_pass:
+        told |= {"directions": (said.direction, 0.5), "compelled": (said.compelled, 0.0)}
+    return {name: None if p is None else ready.put_constants_back(p, nothing) for name, (p, nothing) in told.items()}
+
+
+def _stack_marks(ready: Sequence[Prepared]) -> Tensor | None:
+    """Marks of the passes of several tables of one shape, one after the other; None if no cell has one."""
+    marks = [mark_cells(one) for one in ready]
+    if all(one is None for one in marks):
+        return None
+    full = [np.zeros(one.x_md.shape, dtype=np.uint8) if m is None else m for one, m in zip(ready, marks, strict=True)]
+    stacked = [m[np.stack(one.passes)] for one, m in zip(ready, full, strict=True)]
+    return torch.from_numpy(np.concatenate(stacked))
 
 
 def _draw_sample(ready: Prepared, x_me: Tensor) -> Matrix:
@@ -227,8 +262,10 @@ def _provenance(ready: Prepared, config: InferConfig, networks: Networks) -> dic
     names = {"weights": spell_source(edges), "colliders": spell_source(colliders)}
     settings = {
         **dataclasses.asdict(config.prepare),
+        "directions": config.directions,
         "encode": _spell_encode(config.encode),
         "drop": list(config.drop),
+        "interventions": _spell_interventions(config.interventions),
         "stability": config.stability,
     }
     return {
@@ -241,6 +278,9 @@ def _provenance(ready: Prepared, config: InferConfig, networks: Networks) -> dic
         "n_rows": ready.n_rows,
         "n_rows_used": sum(len(rows) for rows in ready.passes),
         "n_resamples": config.stability,
+        "directions": "one-pass" if networks.one_pass else "two-step" if colliders is not None else None,
+        "n_cells_missing": 0 if ready.missing_md is None else int(ready.missing_md.sum()),
+        "n_cells_set": 0 if ready.set_md is None else int(ready.set_md.sum()),
         "settings": settings,
         "changed": {name: value for name, value in (names | settings).items() if value != _plain(FLAT[name])},
     }
@@ -255,6 +295,12 @@ def _spell_encode(encode: Encode) -> bool | dict[str, list[str]]:
     if not isinstance(encode, Mapping):
         return encode
     return {name: [str(level) for level in levels] for name, levels in encode.items()}
+
+
+def _spell_interventions(given: Any) -> str | list[str] | None:
+    if given is None or isinstance(given, str):
+        return given
+    return [str(key) for key in given] if isinstance(given, Mapping) else f"a {type(given).__name__}"
 
 
 def _announce(ready: Prepared, config: InferConfig, loaded: Weights) -> str:
@@ -314,17 +360,17 @@ def _infer_batch(ready: Mapping[int, Prepared], config: InferConfig, networks: N
         x_nbmd = torch.stack([one.standardised() for one in ready.values()])
         n_passes, n_samples = x_nbmd.shape[1:3]
         rows = [one.worth(n_samples) for one in ready.values() for _ in range(n_passes)]
-        p_ndd3 = run_network(networks.edges, x_nbmd.flatten(0, 1), rows)
+        marks_bmd = _stack_marks(list(ready.values()))
+        said = run_network(networks.edges, x_nbmd.flatten(0, 1), rows, marks_bmd).each_table(n_passes)
     except GraphbamError as error:
         if len(ready) == 1:
             return {k: Failure(one.source, error) for k, one in ready.items()}
         alone = [_infer_batch({k: one}, config, networks) for k, one in ready.items()]
         return {k: answer for each in alone for k, answer in each.items()}
-    p_ndd3 = p_ndd3.reshape(*x_nbmd.shape[:2], *p_ndd3.shape[1:]).mean(axis=1)
     answers: dict[int, Result | Failure] = {}
-    for (k, one), x_bmd, p_dd3 in zip(ready.items(), x_nbmd, p_ndd3, strict=True):
+    for (k, one), x_bmd, of_one in zip(ready.items(), x_nbmd, said, strict=True):
         try:
-            answers[k] = _finish(one, config, networks, x_bmd, p_dd3)
+            answers[k] = _finish(one, config, networks, x_bmd, of_one)
         except GraphbamError as error:
             answers[k] = Failure(one.source, error)
     return answers

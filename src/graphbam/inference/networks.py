@@ -9,15 +9,18 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from graphbam.errors import ConfigError
+from graphbam.errors import ConfigError, Setting
 from graphbam.graphs.graph import BoolMatrix, Matrix
-from graphbam.inference.settings import InferConfig
+from graphbam.inference.settings import COLLIDERS, InferConfig
 from graphbam.nn.cost import count_work, explained_memory, threads, threads_for
 from graphbam.nn.device import choose_device
+from graphbam.nn.edge_net import MISSING, SET
 from graphbam.nn.structures import Structures
 from graphbam.nn.weights import Header, fits_partner, load_colliders, load_weights
+from graphbam.tables.prepare import Prepared
 
 CELLS_AT_ONCE = 4_000_000
 """Resamples and batches are cut so that no more table cells than this are held at a time."""
@@ -40,6 +43,37 @@ class Weights(Protocol):
     def probabilities(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor: ...
 
 
+def reads_marks(weights: Weights) -> bool:
+    """Whether weights tell cells that were missing or set from others."""
+    return bool(getattr(weights, "reads_marks", False))
+
+
+def gives_answers(weights: Weights) -> bool:
+    """Whether weights say more of a pair than its class."""
+    return bool(getattr(weights, "gives_answers", False))
+
+
+class Said(NamedTuple):
+    """What a network says, of several tables (B, D, D, …) or of one (D, D, …); None where it cannot."""
+
+    classes: Matrix
+    """Probabilities of none · skeleton · moral."""
+    direction: Matrix | None = None
+    """Of i → j rather than j → i, given a link."""
+    compelled: Matrix | None = None
+    """That the CPDAG has i → j, given a link."""
+    hidden: Matrix | None = None
+    """Of a hidden common cause."""
+    ancestor: Matrix | None = None
+    """Of a path of arrows from i to j."""
+
+    def each_table(self, n_passes: int) -> list[Said]:
+        """What was said of each table: a mean over its passes, which follow each other."""
+        told = {name: p for name, p in self._asdict().items() if p is not None}
+        means = {name: p.reshape(-1, n_passes, *p.shape[1:]).mean(axis=1) for name, p in told.items()}
+        return [Said(**{name: p[k] for name, p in means.items()}) for k in range(len(self.classes) // n_passes)]
+
+
 class Colliders(Protocol):
     """What directions need of collider weights; `graphbam.nn.weights.LoadedColliders` has it."""
 
@@ -55,10 +89,13 @@ class Colliders(Protocol):
 
 
 class Networks(NamedTuple):
-    """Both networks, loaded."""
+    """The networks, loaded."""
 
     edges: Weights
     colliders: Colliders | None
+    """The second one, if it is to be asked."""
+    one_pass: bool = False
+    """Whether directions come from the first."""
     warnings: tuple[str, ...] = ()
     """What to keep in mind about using the two together."""
 
@@ -84,13 +121,35 @@ def open_colliders(colliders: str | os.PathLike[str] | Colliders | None, device:
 
 
 def open_networks(config: InferConfig) -> Networks:
-    """Load both networks that the settings name; what was fitted to other edge weights is not used with these."""
+    """Load the networks that the settings need; what was fitted to other edge weights is not used with these."""
     edges = open_weights(config.weights, config.device)
+    if config.interventions is not None and not reads_marks(edges):
+        raise ConfigError(
+            f"weights {spell_source(edges)!r} cannot tell cells that were set from others. Use the weights 'edges', or "
+            "leave ",
+            Setting("interventions"),
+            " out.",
+        )
+    if config.directions == "one-pass" and not gives_answers(edges):
+        raise ConfigError(
+            f"weights {spell_source(edges)!r} say nothing of directions. Use the weights 'edges', or ",
+            Setting("directions", "two-step"),
+            ".",
+        )
+    if config.directions == "none":
+        return Networks(edges, None)
+    is_default = isinstance(config.colliders, str) and config.colliders == COLLIDERS
+    if config.directions == "one-pass" or (config.directions == "auto" and is_default and gives_answers(edges)):
+        return Networks(edges, None, one_pass=True)
     colliders = open_colliders(config.colliders, config.device)
+    if colliders is None and config.directions == "two-step":
+        raise ConfigError(
+            Setting("directions", "two-step"), " needs the second network; name it by ", Setting("colliders"), "."
+        )
     if colliders is None or fits_partner(colliders.header, edges.header):
         return Networks(edges, colliders)
     plain = dataclasses.replace(cast(Any, colliders), header=dataclasses.replace(colliders.header, evidence=None))
-    return Networks(edges, plain, (_tell_of_partner(edges, colliders),))
+    return Networks(edges, plain, warnings=(_tell_of_partner(edges, colliders),))
 
 
 def _tell_of_partner(edges: Weights, colliders: Colliders) -> str:
@@ -118,13 +177,32 @@ def describe_device(loaded: Weights) -> dict[str, str | None]:
     return {"device": f"{device} ({name})" if name else str(device), "precision": precision}
 
 
-def run_network(loaded: Weights, x_bmd: Tensor, rows: Sequence[float]) -> Matrix:
-    """Probabilities of a batch, shape (B, D, D, 3); says what to do when memory runs out.
+def mark_cells(ready: Prepared) -> NDArray[np.uint8] | None:
+    """What the network is told of each cell of a table: was it missing, was it set? None: nothing of any."""
+    if ready.missing_md is None and ready.set_md is None:
+        return None
+    marks_md = np.zeros(ready.x_md.shape, dtype=np.uint8)
+    for mark, cells_md in ((MISSING, ready.missing_md), (SET, ready.set_md)):
+        if cells_md is not None:
+            marks_md |= mark * cells_md.astype(np.uint8)
+    return marks_md
 
-    `rows` are the independent ones that each table is worth.
+
+def run_network(loaded: Weights, x_bmd: Tensor, rows: Sequence[float], marks_bmd: Tensor | None = None) -> Said:
+    """What a network says of a batch; says what to do when memory runs out.
+
+    `rows` are the independent ones that each table is worth. Marks are for networks that read them.
     """
     n_tables, n_samples, n_variables = x_bmd.shape
     work = n_tables * count_work(loaded, n_samples, [n_variables])
+    more: dict[str, Any] = {} if all(n_rows == n_samples for n_rows in rows) else {"rows": rows}
+    if marks_bmd is not None and reads_marks(loaded):
+        more["marks_bmd"] = marks_bmd
     with explained_memory(n_samples, n_variables), threads(threads_for(work)):
-        more = {} if all(n_rows == n_samples for n_rows in rows) else {"rows": rows}
-        return np.asarray(loaded.probabilities(x_bmd, **more).double().cpu().numpy())
+        if not gives_answers(loaded):
+            return Said(_plain(loaded.probabilities(x_bmd, **more)))
+        return Said(*(_plain(p_bdd) for p_bdd in cast(Any, loaded).answer(x_bmd, **more)))
+
+
+def _plain(p: Tensor) -> Matrix:
+    return np.asarray(p.double().cpu().numpy())

@@ -11,7 +11,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from graphbam.errors import ConfigError, Setting
 from graphbam.tables.config import Large, Missing, PrepareConfig, setting
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphbam.graphs.knowledge import EdgeLike, Knowledge, PriorOdds, Tiers
     from graphbam.inference.networks import Colliders, Weights
     from graphbam.tables.columns import Encode
+    from graphbam.tables.interventions import Interventions
 
     WeightsLike: TypeAlias = str | os.PathLike[str] | Weights
     CollidersLike: TypeAlias = str | os.PathLike[str] | Colliders | None
@@ -29,6 +30,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 COLLIDERS = "colliders"
 """Collider weights that are used unless others are named."""
+
+Directions: TypeAlias = Literal["auto", "one-pass", "two-step", "none"]
+"""Where directions come from: from the pass that finds links, or from the second network, as in the paper. ``"auto"``
+is the first where the weights give directions and no other collider weights are named, else the second."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +50,12 @@ class InferConfig:
     """
 
     weights: WeightsLike = setting("edges", "Name of shipped weights, or a file.")
-    colliders: CollidersLike = setting(COLLIDERS, "The same for the network that finds directions.")
+    colliders: CollidersLike = setting(COLLIDERS, "The same for the second network, which finds common children.")
+    directions: Directions = setting("auto", "Directions by one-pass or two-step, or none; auto: as the weights allow.")
     device: str = setting("auto", "auto, cpu, cuda …; auto takes a GPU if there is one.")
     encode: Encode = setting(False, "Turn text and dates into numbers.")
     drop: str | Iterable[str] = setting((), "Leave a column out.")
+    interventions: Interventions = setting(None, "Column that names what was set in each row.")
     knowledge: Knowledge | None = setting(None, "Prior knowledge.")
     stability: int = setting(0, "Also infer from so many resamples of 63 % of the rows.")
     prepare: PrepareConfig = dataclasses.field(default_factory=PrepareConfig)
@@ -56,6 +63,9 @@ class InferConfig:
     def __post_init__(self) -> None:
         names = [self.drop] if isinstance(self.drop, str) else self.drop
         object.__setattr__(self, "drop", tuple(str(name) for name in names))
+        if self.directions not in get_args(Directions):
+            found = Setting("directions", self.directions)
+            raise ConfigError(found, f" is not known; choose from {', '.join(get_args(Directions))}.")
         if isinstance(self.stability, bool) or self.stability != int(self.stability) or self.stability < 0:
             found = Setting("stability", self.stability)
             raise ConfigError(found, " is not a number of resamples; choose 0, or about 100.")
@@ -65,9 +75,11 @@ class FlatSettings(TypedDict, total=False):
     """Keywords of `BAM`, beside `weights`: the fields of `InferConfig` and of `PrepareConfig`, for type checkers."""
 
     colliders: CollidersLike
+    directions: Directions
     device: str
     encode: Encode
     drop: str | Iterable[str]
+    interventions: Interventions
     knowledge: KnowledgeLike
     stability: int
     missing: Missing
@@ -98,7 +110,7 @@ def flat_fields() -> list[dataclasses.Field[Any]]:
     Examples
     --------
     >>> [field.name for field in flat_fields()][:3]
-    ['weights', 'colliders', 'device']
+    ['weights', 'colliders', 'directions']
     """
     direct = [field for field in dataclasses.fields(InferConfig) if field.name != "prepare"]
     return [*direct, *dataclasses.fields(PrepareConfig)]

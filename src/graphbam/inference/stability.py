@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphbam.graphs.graph import SKELETON
 from graphbam.graphs.knowledge import Knowledge
-from graphbam.inference.networks import Weights, run_network, tables_at_once
+from graphbam.inference.networks import Weights, mark_cells, run_network, tables_at_once
 from graphbam.nn.cost import Progress
 from graphbam.tables.prepare import Prepared, standardise
 from graphbam.tables.read import Matrix
@@ -23,7 +23,7 @@ def measure_stability(
     ready: Prepared, loaded: Weights, n_resamples: int, knowledge: Knowledge, seed: int, tell: Progress
 ) -> Matrix:
     """Share of resamples in which a pair is a direct link, shape (D, D)."""
-    x_md = ready.x_md[ready.passes[0]]
+    x_md, marks_md = ready.x_md[ready.passes[0]], mark_cells(ready)
     rng = np.random.default_rng([seed, 1])  # a stream of its own, apart from the draw of rows
     names = [ready.names[k] for k in ready.varying]
     inside = _restrict(knowledge, names)
@@ -31,9 +31,11 @@ def measure_stability(
     size = tables_at_once(x_md.size)
     for start in range(0, n_resamples, size):
         n_tables = min(size, n_resamples - start)
-        x_bmd = standardise(torch.from_numpy(x_md[draw_resamples(rng, n_tables, len(x_md))])).float()
-        p_bdd3 = run_network(loaded, x_bmd, [ready.worth(x_bmd.shape[1])] * n_tables)
-        for p_dd3 in p_bdd3:
+        drawn_bm = draw_resamples(rng, n_tables, len(x_md))
+        x_bmd = standardise(torch.from_numpy(x_md[drawn_bm])).float()
+        marks_bmd = None if marks_md is None else torch.from_numpy(marks_md[ready.passes[0]][drawn_bm])
+        said = run_network(loaded, x_bmd, [ready.worth(x_bmd.shape[1])] * n_tables, marks_bmd)
+        for p_dd3 in said.classes:
             found += inside.apply(names, p_dd3)[..., SKELETON] >= STABLE_FROM
         tell((start + n_tables + 1) / (n_resamples + 1), f"{start + n_tables} of {n_resamples} resamples")
     return _settle_stability(ready.put_constants_back(found / n_resamples, 0.0), ready.names, knowledge)

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from graphbam.errors import ConfigError, WeightsError
-from graphbam.nn.edge_net import CLASSES, EdgeNet
+from graphbam.nn.edge_net import ANSWERS, CLASSES, EdgeNet
 from graphbam.nn.immorality_net import ImmoralityNet
 from graphbam.nn.network import Config, Network
 from graphbam.nn.structures import CANDIDATE, Structures, find_structures, gather_columns
@@ -132,6 +132,9 @@ class Header:
     progress: RunProgress | None = None
     """What the training cost."""
     calibration: Calibration | None = None
+    """Of the classes, or of common children."""
+    answers: Mapping[str, Mapping[str, float]] | None = None
+    """Temperature and offset of each answer beyond the classes (`graphbam.nn.edge_net.ANSWERS`)."""
     domain: Mapping[str, tuple[float, float]] | None = None
     """Ranges of the tables that the weights were trained on (`graphbam.tables`)."""
     evidence: Mapping[str, float] | None = None
@@ -165,7 +168,7 @@ class Header:
         return cls(**known, checksum=values.get("sha256"))
 
 
-_PLAIN = ("config", "train", "domain", "evidence", "notes")
+_PLAIN = ("config", "train", "answers", "domain", "evidence", "notes")
 _PARTS: dict[str, type[Config]] = {"progress": RunProgress, "calibration": Calibration, "partner": Partner}
 
 
@@ -201,19 +204,79 @@ class Loaded(Generic[Net]):
         return next(self.network.parameters()).device
 
 
-class LoadedWeights(Loaded[EdgeNet]):
-    """Edge weights: which pairs of variables are linked?"""
+class Answers(NamedTuple):
+    """What weights say of a batch of tables, as probabilities; None where they cannot say it."""
 
-    def probabilities(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
+    classes: Tensor
+    """Shape (B, D, D, 3): none · skeleton · moral."""
+    direction: Tensor | None = None
+    """Shape (B, D, D): i → j rather than j → i, given a link."""
+    compelled: Tensor | None = None
+    """Shape (B, D, D): the CPDAG has i → j, given a link; what this and its transpose lack to one is open."""
+    hidden: Tensor | None = None
+    """Shape (B, D, D): a hidden common cause of i and j."""
+    ancestor: Tensor | None = None
+    """Shape (B, D, D): a directed path from i to j."""
+
+
+class LoadedWeights(Loaded[EdgeNet]):
+    """Edge weights: which pairs of variables are linked? With more outputs: which way, and what is behind it?"""
+
+    @property
+    def reads_marks(self) -> bool:
+        """Whether the network tells cells that were missing or set from others."""
+        return self.network.config.marks
+
+    @property
+    def gives_answers(self) -> bool:
+        """Whether the network says more of a pair than its class."""
+        return self.network.config.answers
+
+    def probabilities(
+        self, x_bmd: Tensor, rows: Sequence[float] | None = None, marks_bmd: Tensor | None = None
+    ) -> Tensor:
         """Calibrated probabilities (B, D, D, 3) of none · skeleton · moral for a batch of equal-shaped tables.
 
-        `rows` says how many independent rows each is worth, where that is not M (`graphbam.tables.rows`).
+        `rows` says how many independent rows each is worth, where that is not M (`graphbam.tables.rows`); `marks_bmd`
+        which cells were missing or set, for weights that read marks.
         """
-        return calibrate(self.logits(x_bmd, rows), self.header.calibration).softmax(-1)
+        return self.answer(x_bmd, rows, marks_bmd).classes
 
-    def logits(self, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
-        """What the network says of classes before calibration; `rows` as in `probabilities`."""
-        return run_in_chunks(self.network, x_bmd, rows)[..., : len(CLASSES)]
+    def answer(self, x_bmd: Tensor, rows: Sequence[float] | None = None, marks_bmd: Tensor | None = None) -> Answers:
+        """All calibrated probabilities of a batch of equal-shaped tables; arguments as in `probabilities`."""
+        logits = self.logits(x_bmd, rows, marks_bmd)
+        classes = calibrate(logits[..., : len(CLASSES)], self.header.calibration).softmax(-1)
+        if not self.gives_answers:
+            return Answers(classes)
+        said = dict(zip(ANSWERS, logits[..., len(CLASSES) :].double().unbind(-1), strict=True))
+        return Answers(classes, **answer_probabilities(said, self.header.answers or {}))
+
+    def logits(self, x_bmd: Tensor, rows: Sequence[float] | None = None, marks_bmd: Tensor | None = None) -> Tensor:
+        """What the network says before calibration, classes first; arguments as in `probabilities`."""
+        return run_in_chunks(self.network, x_bmd, rows, marks_bmd)
+
+
+def answer_probabilities(
+    logits: Mapping[str, Tensor], calibration: Mapping[str, Mapping[str, float]]
+) -> dict[str, Tensor]:
+    """Probabilities from the logits of `ANSWERS`, each (B, D, D), with temperatures and offsets where there are some.
+
+    Examples
+    --------
+    A link of which nothing is known: either direction; one arrow, the other or none in the CPDAG.
+
+    >>> p = answer_probabilities({name: torch.zeros(1, 2, 2) for name in ANSWERS}, {"hidden": {"offset": -2.0}})
+    >>> {name: round(p[name][0, 0, 1].item(), 3) for name in ANSWERS}
+    {'direction': 0.5, 'compelled': 0.333, 'hidden': 0.119, 'ancestor': 0.5}
+    """
+    told = {name: _warm(logits[name], calibration.get(name, {})) for name in ANSWERS}
+    p = {name: told[name].sigmoid() for name in ("direction", "hidden", "ancestor")}
+    ways = torch.stack([told["compelled"], told["compelled"].mT, torch.zeros_like(told["compelled"])])
+    return p | {"compelled": ways.softmax(0)[0]}
+
+
+def _warm(logits: Tensor, values: Mapping[str, float]) -> Tensor:
+    return logits / values.get("temperature", 1.0) + values.get("offset", 0.0)
 
 
 class LoadedColliders(Loaded[ImmoralityNet]):
@@ -257,14 +320,17 @@ class LoadedColliders(Loaded[ImmoralityNet]):
 
 
 @torch.no_grad()
-def run_in_chunks(network: Network, x_bmd: Tensor, rows: Sequence[float] | None = None) -> Tensor:
+def run_in_chunks(
+    network: Network, x_bmd: Tensor, rows: Sequence[float] | None = None, marks_bmd: Tensor | None = None
+) -> Tensor:
     """Logits of equal-shaped tables, on the CPU, wherever the network is; a bounded number of cells at a time."""
     device, size = next(network.parameters()).device, chunk_size(*x_bmd.shape[1:])
     logits = []
     for start in range(0, len(x_bmd), size):
-        chunk = x_bmd[start : start + size].to(device, torch.float32)
-        more = () if rows is None else (rows[start : start + size],)
-        logits.append(network(chunk, *more).cpu())
+        here = slice(start, start + size)
+        more: dict[str, Any] = {} if rows is None else {"rows": rows[here]}
+        more |= {} if marks_bmd is None else {"marks": marks_bmd[here].to(device)}
+        logits.append(network(x_bmd[here].to(device, torch.float32), **more).cpu())
     return torch.cat(logits)
 
 

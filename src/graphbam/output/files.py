@@ -334,7 +334,7 @@ def _list_writers(result: Result, cut: Cut | None) -> dict[str, Callable[[Path],
     writers["arrows.csv"] = text(to_csv, result.graph(cut))
     writers["report.html"] = text(_render_report)
     writers["graph.png"] = lambda path: figures.plot(result, path, cut=cut)
-    absent = {"arrows.csv"} if result.colliders is None else set()
+    absent = {"arrows.csv"} if not result.has_directions else set()
     absent |= set() if figures.has_matplotlib() else {"graph.png"}
     return {name: writers[name] for name in OUTPUTS if name not in absent}
 

@@ -176,7 +176,7 @@ def _model_pairs(
         "stability": None,
         "partial": None,
     }
-    if result.colliders is not None:
+    if result.has_directions:
         pairs["forward"] = _round(result.arrow_probabilities[i, j], 3).tolist()
         pairs["backward"] = _round(result.arrow_probabilities[j, i], 3).tolist()
     if result.stability is not None:
@@ -189,7 +189,7 @@ def _model_pairs(
 
 def _model_graphs(result: Result, i: NDArray[np.int64], j: NDArray[np.int64], cut: Cut) -> list[dict[str, Any]]:
     """The graph that was asked for, the usual one, and those of all false-discovery targets."""
-    if result.colliders is None:
+    if not result.has_directions:
         return []
     cuts = dict.fromkeys([cut, Cut(), *(Cut(fdr=level) for level in FDR_LEVELS)])
     return [_model_graph(result, i, j, one) for one in cuts]

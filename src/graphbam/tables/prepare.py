@@ -11,7 +11,8 @@ The rules, in the order they are applied:
    ``"drop"`` always leaves rows out, ``"impute"`` always fills, ``"error"`` refuses.
 3. Constant columns keep their place in the answer, with no links; the network does not see them.
 4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.tables.rows`), unless
-   they are only sorted or ``independent_rows=True``. Nothing else depends on the order of rows.
+   they are only sorted, or were set by an experiment (rows are then sorted by what was done), or
+   ``independent_rows=True``. Nothing else depends on the order of rows.
 5. Rows are put into an order that depends on their content only, so that neither row order nor column order
    nor units can change what a seeded draw picks. More than `max_rows` rows: one seeded draw (``"subsample"``)
    or up to eight disjoint draws whose answers are averaged (``"average"``).
@@ -25,6 +26,7 @@ done is in `Prepared.changes`, sentence by sentence; what of it a reader of the 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -37,10 +39,11 @@ from torch import Tensor
 from graphbam.errors import Setting, TableError
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
 from graphbam.tables.domain import correlate, describe_table
-from graphbam.tables.read import Matrix, Table, spell_columns
+from graphbam.tables.read import BoolMatrix, Matrix, Table, spell_columns
 from graphbam.tables.rows import RowOrder, count_rows, read_order
 
 Indices: TypeAlias = npt.NDArray[np.int64]
+BoolVector: TypeAlias = npt.NDArray[np.bool_]
 
 CODES = (-9.0, -99.0, 99.0, -999.0, 999.0, -9999.0, 9999.0, -99999.0, 99999.0)
 """Numbers that often stand for a missing value."""
@@ -85,6 +88,10 @@ class Prepared:
     """What `read_order` says: how much neighbouring rows repeat each other."""
     left_out: tuple[str, ...] = ()
     """Columns that were left out because of missing values."""
+    missing_md: BoolMatrix | None = None
+    """Cells of `x_md` that were missing and have been filled in; None: none was."""
+    set_md: BoolMatrix | None = None
+    """Cells of `x_md` that an experiment set; None: none was."""
 
     def standardised(self) -> Tensor:
         """One standardised table per pass, shape (passes, M, D), float32."""
@@ -95,10 +102,10 @@ class Prepared:
         return count_rows(n_drawn, len(self.x_md), self.redundancy)
 
     def put_constants_back(self, values_ee: Matrix, nothing: float | Sequence[float]) -> Matrix:
-        """Symmetric values of all pairs of columns from those of the varying ones; other pairs have `nothing`."""
+        """Values of all pairs of columns from those of the varying ones; other pairs have `nothing`."""
         n_variables = len(self.names)
         values_dd = np.full((n_variables, n_variables, *values_ee.shape[2:]), nothing, dtype=np.float64)
-        values_dd[np.ix_(self.varying, self.varying)] = (values_ee + values_ee.swapaxes(0, 1)) / 2
+        values_dd[np.ix_(self.varying, self.varying)] = values_ee
         return values_dd
 
 
@@ -113,15 +120,18 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     ((1, 4, 2), ("column 'c' is constant: kept without links, not shown to the network",))
     """
     config, notes = config or PrepareConfig(), Notes(list(table.changes), list(table.warnings))
-    names, x_md = _complete(table, config, notes)
-    _check_length(table.source, x_md)
-    varying = _find_varying(table, names, x_md, notes)
-    x_md = _avoid_overflow(x_md[:, varying])
-    order = RowOrder(0.0, sorted_only=True) if config.independent_rows else _judge_order(x_md, notes)
+    cells = _complete(table, config, notes)
+    names = cells.names
+    _check_length(table.source, cells.x_md)
+    varying = _find_varying(table, names, cells.x_md, notes)
+    x_md = _avoid_overflow(cells.x_md[:, varying])
+    in_full = config.independent_rows or cells.set_md.any()
+    order = RowOrder(0.0, sorted_only=True) if in_full else _judge_order(x_md, notes)
     features = describe_table(np.random.default_rng(0).permutation(x_md) if order.sorted_only else x_md)
     kept = [names[k] for k in varying]
     notes.warnings += _warn_about(kept, x_md)
-    x_md = x_md[canonical_order(x_md, kept)]
+    order_m = canonical_order(x_md, kept)
+    x_md = x_md[order_m]
     passes = draw_passes(len(x_md), config, notes)
     gone = tuple(name for name in table.names if name not in set(names))
     return Prepared(
@@ -136,7 +146,14 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
         features=features,
         redundancy=order.redundancy,
         left_out=gone,
+        **{name: _marked(marks_md, order_m, varying) for name, marks_md in cells.marks().items()},
     )
+
+
+def _marked(marks_md: BoolMatrix, rows: Indices, columns: Indices) -> BoolMatrix | None:
+    """Marks of some rows and columns in this order; None where there are none."""
+    chosen = marks_md[np.ix_(rows, columns)]
+    return chosen if chosen.any() else None
 
 
 @dataclass
@@ -194,7 +211,29 @@ def _judge_order(x_md: Matrix, notes: Notes) -> RowOrder:
 # ── missing and constant ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _complete(table: Table, config: PrepareConfig, notes: Notes) -> tuple[tuple[str, ...], Matrix]:
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Columns and rows on their way, with what is known of each cell."""
+
+    names: tuple[str, ...]
+    x_md: Matrix
+    missing_md: BoolMatrix
+    set_md: BoolMatrix
+
+    def marks(self) -> dict[str, BoolMatrix]:
+        """What is known of cells, by the names that `Prepared` has for it."""
+        return {"missing_md": self.missing_md, "set_md": self.set_md}
+
+    def keep(self, *, rows: BoolVector | None = None, columns: BoolVector | None = None) -> _Cells:
+        """Some rows, or some columns."""
+        rows = np.ones(self.x_md.shape[0], dtype=bool) if rows is None else rows
+        columns = np.ones(self.x_md.shape[1], dtype=bool) if columns is None else columns
+        names = tuple(name for name, is_kept in zip(self.names, columns, strict=True) if is_kept)
+        place = np.ix_(rows, columns)
+        return _Cells(names, self.x_md[place], self.missing_md[place], self.set_md[place])
+
+
+def _complete(table: Table, config: PrepareConfig, notes: Notes) -> _Cells:
     """Steps 1 and 2 of the module docstring: names and complete values."""
     x_md = table.x_md.copy()
     if not config.keep_codes:
@@ -205,17 +244,18 @@ def _complete(table: Table, config: PrepareConfig, notes: Notes) -> tuple[tuple[
         about = spell_columns([table.names[k] for k in np.flatnonzero(infinite.any(axis=0))])
         notes.changes.append(f"{_count(infinite.sum(), 'infinite value')} in {about} counted as missing")
     gaps = np.isnan(x_md)
+    cells = _Cells(table.names, x_md, gaps, np.zeros_like(gaps) if table.set_md is None else table.set_md)
     if not gaps.any():
-        return table.names, x_md
+        return cells
     if gaps.all():
         raise TableError(f"{table.source} holds no number: every cell is missing. Check how it was saved.")
     if config.missing == "error":
         _refuse_gaps(table, gaps)
-    keep = ~gaps.all(axis=1)
+    keep = np.asarray(~gaps.all(axis=1))
     if not keep.all():
         notes.changes.append(f"{_count((~keep).sum(), 'row')} without any value left out")
-    names, x_md = _drop_gappy_columns(table, x_md[keep], config.missing, notes)
-    return names, _close_gaps(x_md, names, config.missing, table.source, notes)
+    cells = _drop_gappy_columns(cells.keep(rows=keep), config.missing, table.source, notes)
+    return _close_gaps(cells, config.missing, table.source, notes)
 
 
 def _blank_codes(names: Sequence[str], x_md: Matrix, notes: Notes) -> Matrix:
@@ -270,19 +310,18 @@ def _refuse_gaps(table: Table, gaps: npt.NDArray[np.bool_]) -> None:
     )
 
 
-def _drop_gappy_columns(table: Table, x_md: Matrix, policy: Missing, notes: Notes) -> tuple[tuple[str, ...], Matrix]:
+def _drop_gappy_columns(cells: _Cells, policy: Missing, source: str, notes: Notes) -> _Cells:
     """Leave out columns with too many gaps; those without a single value in any case."""
-    share = np.isnan(x_md).mean(axis=0)
+    share = cells.missing_md.mean(axis=0)
     limit = MAX_MISSING_IN_COLUMN if policy == "auto" else np.nextafter(1.0, 0.0)
     gappy = share > limit
     if not gappy.any():
-        return table.names, x_md
-    lost = [f"{table.names[k]!r} ({share[k]:.0%} missing)" for k in np.flatnonzero(gappy)]
+        return cells
+    lost = [f"{cells.names[k]!r} ({share[k]:.0%} missing)" for k in np.flatnonzero(gappy)]
     listed = ", ".join(lost[:8]) + (f" and {len(lost) - 8} more" if len(lost) > 8 else "")
     if (~gappy).sum() < 2:
         raise TableError(
-            f"{table.source}: too little is known of {listed}, and fewer than two columns are left. "
-            "Fill the gaps, or use ",
+            f"{source}: too little is known of {listed}, and fewer than two columns are left. Fill the gaps, or use ",
             Setting("missing", "impute"),
             ".",
         )
@@ -292,14 +331,14 @@ def _drop_gappy_columns(table: Table, x_md: Matrix, policy: Missing, notes: Note
         f"{_count(len(lost), 'column')} left out for missing values, {listed}: variables that are linked through "
         f"{through} may now look linked to each other"
     )
-    return tuple(name for name, g in zip(table.names, gappy, strict=True) if not g), x_md[:, ~gappy]
+    return cells.keep(columns=~gappy)
 
 
-def _close_gaps(x_md: Matrix, names: Sequence[str], policy: Missing, source: str, notes: Notes) -> Matrix:
-    gaps = np.isnan(x_md)
-    hit = gaps.any(axis=1)
+def _close_gaps(cells: _Cells, policy: Missing, source: str, notes: Notes) -> _Cells:
+    x_md, gaps, names = cells.x_md, cells.missing_md, cells.names
+    hit = np.asarray(gaps.any(axis=1))
     if not hit.any():
-        return x_md
+        return cells
     if policy == "drop" or (policy == "auto" and hit.mean() <= MAX_ROWS_DROPPED):
         if (~hit).sum() < LEAST_ROWS:
             raise TableError(
@@ -313,7 +352,7 @@ def _close_gaps(x_md: Matrix, names: Sequence[str], policy: Missing, source: str
                 f"{hit.sum()} of {len(x_md)} rows ({hit.mean():.0%}) left out for missing values: what holds for the "
                 "complete rows need not hold for them"
             )
-        return x_md[~hit]
+        return cells.keep(rows=~hit)
     filled = f"{_count(gaps.sum(), 'missing value')} ({gaps.mean():.1%} of cells)"
     most = gaps.mean(axis=0).argmax()
     notes.warnings.append(
@@ -325,9 +364,9 @@ def _close_gaps(x_md: Matrix, names: Sequence[str], policy: Missing, source: str
         notes.changes.append(
             f"{filled} set to the column's median: more than {MOST_REGRESSED} columns are not regressed"
         )
-        return x_md
+        return dataclasses.replace(cells, x_md=x_md)
     notes.changes.append(f"{filled} filled in by regression on the other columns")
-    return fill_gaps(torch.from_numpy(x_md), torch.from_numpy(~gaps)).numpy()
+    return dataclasses.replace(cells, x_md=fill_gaps(torch.from_numpy(x_md), torch.from_numpy(~gaps)).numpy())
 
 
 def fill_gaps(x: Tensor, observed: Tensor, *, rounds: int = 4, ridge: float = 0.02) -> Tensor:

@@ -28,6 +28,7 @@ from graphbam.tables.columns import Coded, Encode, code_column, scale_levels
 from graphbam.tables.textfile import parse_text
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
+BoolMatrix: TypeAlias = npt.NDArray[np.bool_]
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".npy")
 """File names that `find_tables` takes for tables, each also with ``.gz`` behind it."""
@@ -71,6 +72,8 @@ class Table:
     """What had to be guessed or changed, one sentence each."""
     warnings: tuple[str, ...] = ()
     """What looks wrong with it, one sentence each."""
+    set_md: BoolMatrix | None = None
+    """Cells that an experiment set (`graphbam.tables.interventions`); None: none was."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -114,7 +117,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     frame = _drop_columns(frame, drop, source, changes)
     if isinstance(encode, Mapping):
         for unknown in set(encode) - set(frame.columns):
-            near = _not_among(unknown, list(frame.columns))
+            near = not_among(unknown, list(frame.columns))
             raise TableError(Setting("encode"), f" names the column {unknown!r}, {near}")
     names, x_md = _code_columns(frame, encode, source, changes)
     _check_width(names, x_md, source)
@@ -375,7 +378,7 @@ def _free_name(name: str, taken: set[str]) -> str:
     return f"{name}_{k}"
 
 
-def _not_among(name: str, names: Sequence[str]) -> str:
+def not_among(name: str, names: Sequence[str]) -> str:
     """'which is not in the table …', with the nearest name or the first few."""
     near = difflib.get_close_matches(name, names, n=1)
     listed = ", ".join(map(repr, names[:6])) + (", …" if len(names) > 6 else "")
@@ -386,7 +389,7 @@ def _drop_columns(frame: pd.DataFrame, drop: str | Iterable[str], source: str, c
     wanted = [drop] if isinstance(drop, str) else [str(name) for name in drop]
     for name in wanted:
         if name not in frame.columns:
-            raise TableError(Setting("drop"), f" names the column {name!r}, {_not_among(name, list(frame.columns))}")
+            raise TableError(Setting("drop"), f" names the column {name!r}, {not_among(name, list(frame.columns))}")
     if wanted:
         changes.append(f"left out as asked: {', '.join(map(repr, wanted))}")
     return frame.drop(columns=wanted)

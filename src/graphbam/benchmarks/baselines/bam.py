@@ -54,9 +54,9 @@ def answer_from(result: Result) -> Answer:
     """
     p_dd3, links_dd = result.probabilities, result.skeleton(0.5).adjacency
     link_dd, moral_dd = p_dd3[..., SKELETON], 1 - p_dd3[..., NONE]
-    if result.colliders is None:
+    if not result.has_directions:
         return Answer(links_dd, link_dd, moral_dd)
-    mark_dd = link_dd * (1 - result.arrow_probabilities.T)
+    mark_dd = link_dd * (1 - result.compelled_probabilities.T)
     return Answer(result.cpdag(objective="shd").adjacency, mark_dd, moral_dd, links_dd, link_dd)
 
 

@@ -1,0 +1,197 @@
+"""Which cells an experiment set: told by a mask, by a column that lists targets, or by one table per experiment.
+
+    mask                        0 or 1 for every cell, as an array or a table with the same columns
+    name of a column            its cells name the columns that were set in that row: ``PKA``, ``PKA; Mek``, or nothing
+    {"": table, "PKA": table}   tables of the same columns, by what was set in all of their rows; ``""`` for nothing
+
+A cell that was set says nothing of what usually decides the variable, and all the more of what it acts on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from graphbam.errors import Setting, TableError
+from graphbam.tables.columns import Encode
+from graphbam.tables.read import BoolMatrix, Table, load_frame, not_among, read_table, spell_columns, unique_names
+
+Interventions: TypeAlias = Any
+"""What users may give: a mask, the name of a column, a mapping from targets to tables, or None."""
+
+NOTHING = frozenset(
+    {"", "-", "none", "nan", "na", "no", "obs", "observational", "control", "wild type", "wildtype", "wt"}
+)
+"""Words of a column of targets that stand for a row in which nothing was set."""
+
+_BETWEEN = re.compile(r"\s*[;,|+&]\s*")
+
+
+def read_experiment(
+    data: Any, interventions: Interventions, *, encode: Encode = False, drop: str | Iterable[str] = ()
+) -> Table:
+    """Read a table together with what was set in it.
+
+    Parameters
+    ----------
+    data : Any
+        Everything `read_table` takes; None if `interventions` holds all tables.
+    interventions : mask, str, mapping or None
+        See the module docstring.
+    encode, drop
+        As in `read_table`.
+
+    Returns
+    -------
+    Table
+        With `set_md`, unless nothing was set.
+
+    Examples
+    --------
+    >>> rows = {"a": [1.0, 2, 3, 4], "b": [2.0, 1, 4, 3], "target": ["", "b", "a; b", "none"]}
+    >>> table = read_experiment(rows, "target")
+    >>> table.names, table.set_md.astype(int).tolist()
+    (('a', 'b'), [[0, 0], [0, 1], [1, 1], [0, 0]])
+    """
+    if interventions is None:
+        return read_table(data, encode=encode, drop=drop)
+    if isinstance(interventions, Mapping) and not hasattr(interventions, "columns"):
+        return _stack_tables(data, interventions, encode, drop)
+    if data is None:
+        found = f", and these are a {type(interventions).__name__}"
+        raise TableError(
+            "without a table, ", Setting("interventions"), f" must be a mapping from targets to tables{found}."
+        )
+    if isinstance(interventions, str):
+        return _note(*_read_column(data, interventions, encode, drop), f"targets read from column {interventions!r}")
+    frame, source, changes = load_frame(data)
+    table = _read_frame(frame, source, changes, encode, drop)
+    return _note(table, _read_mask(interventions, table, frame), "cells that were set are marked")
+
+
+def _read_frame(
+    frame: pd.DataFrame, source: str, changes: Sequence[str], encode: Encode, drop: str | Iterable[str]
+) -> Table:
+    """The table of a frame that came from elsewhere."""
+    table = read_table(frame, encode=encode, drop=drop)
+    return dataclasses.replace(table, source=source, changes=(*changes, *table.changes))
+
+
+def _note(table: Table, set_md: BoolMatrix, about: str) -> Table:
+    """The table with its marks, and a sentence on them."""
+    n_rows, targets = int(set_md.any(axis=1).sum()), [table.names[k] for k in np.flatnonzero(set_md.any(axis=0))]
+    where = f"in {n_rows} of {len(set_md)} rows, {spell_columns(targets)}" if targets else "none was set"
+    changes = (*table.changes, f"{about}: {where}")
+    warnings = table.warnings
+    if not targets:
+        warnings = (*warnings, f"interventions were given, but no cell was set in {len(set_md)} rows")
+    return dataclasses.replace(table, changes=changes, warnings=warnings, set_md=set_md if targets else None)
+
+
+# ── a column of targets ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_column(data: Any, column: str, encode: Encode, drop: str | Iterable[str]) -> tuple[Table, BoolMatrix]:
+    frame, source, changes = load_frame(data)
+    names, _ = unique_names(list(frame.columns))
+    if column not in names:
+        raise TableError(Setting("interventions"), f" names the column {column!r}, {not_among(column, names)}")
+    place = names.index(column)
+    others = frame.iloc[:, [k for k in range(len(names)) if k != place]]
+    table = _read_frame(others, source, changes, encode, drop)
+    set_md = np.zeros(table.shape, dtype=bool)
+    cells = frame.iloc[:, place]
+    for cell in cells.unique():
+        targets = _find_targets(cell, table.names, f"column {column!r}")
+        rows = cells.isna() if pd.isna(cell) else cells == cell
+        set_md[np.ix_(np.flatnonzero(rows.to_numpy()), np.array(targets, dtype=int))] = True
+    return table, set_md
+
+
+def _find_targets(cell: Any, names: Sequence[str], where: str) -> list[int]:
+    """Places of the columns that a cell names."""
+    if not isinstance(cell, (list, tuple)):
+        if pd.isna(cell):
+            return []
+        text = str(cell).strip()
+        text = text.removesuffix(".0") if isinstance(cell, float) else text
+        cell = [text] if text in names else [] if text.lower() in NOTHING else _BETWEEN.split(text)
+    for name in cell:
+        if name not in names:
+            raise TableError(f"{where} names the target {name!r}, {not_among(str(name), list(names))}")
+    return [names.index(name) for name in cell]
+
+
+# ── a mask ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_mask(mask: Any, table: Table, frame: pd.DataFrame) -> BoolMatrix:
+    marks, _, _ = load_frame(mask)
+    if len(marks) != table.shape[0]:
+        raise TableError(
+            Setting("interventions"), f" has {len(marks)} rows, the table {table.shape[0]}; give one mark per cell."
+        )
+    if hasattr(mask, "columns"):
+        names, _ = unique_names(list(marks.columns))
+    else:
+        names = _names_by_place(marks.shape[1], table, frame)
+    known = {*table.names, *unique_names(list(frame.columns))[0]}
+    if unknown := [name for name in names if name not in known]:
+        raise TableError(
+            Setting("interventions"), f" has the column {unknown[0]!r}, {not_among(unknown[0], list(table.names))}"
+        )
+    values = marks.to_numpy()
+    if not np.isin(values, (0, 1)).all():
+        odd = values[~np.isin(values, (0, 1))][0]
+        raise TableError(
+            Setting("interventions"), f" holds {odd!r}; a mask has 1 where a cell was set and 0 elsewhere."
+        )
+    set_md = np.zeros(table.shape, dtype=bool)
+    for k, name in enumerate(names):
+        if name in table.names:
+            set_md[:, table.names.index(name)] = values[:, k].astype(bool)
+    return set_md
+
+
+def _names_by_place(n_columns: int, table: Table, frame: pd.DataFrame) -> tuple[str, ...]:
+    """Names of the columns of a mask that has none: those of the table as it came, or as it was read."""
+    if n_columns == frame.shape[1]:
+        return unique_names(list(frame.columns))[0]
+    if n_columns == table.shape[1]:
+        return table.names
+    raise TableError(
+        Setting("interventions"), f" has {n_columns} columns, the table {table.shape[1]}; give one mark per cell."
+    )
+
+
+# ── one table per experiment ─────────────────────────────────────────────────────────────────────────────
+
+
+def _stack_tables(data: Any, tables: Mapping[Any, Any], encode: Encode, drop: str | Iterable[str]) -> Table:
+    if data is not None and "" in tables:
+        raise TableError("the table without interventions was given twice, by itself and under ''; leave one out.")
+    given = ({} if data is None else {"": data}) | dict(tables)
+    if not given:
+        raise TableError(Setting("interventions"), " holds no table; pass {'': table, 'target': table}.")
+    frames = {targets: load_frame(one)[0] for targets, one in given.items()}
+    first = next(iter(frames.values()))
+    for targets, frame in frames.items():
+        if set(frame.columns) != set(first.columns):
+            odd = sorted(map(str, set(frame.columns) ^ set(first.columns)))
+            raise TableError(
+                f"the table of {targets!r} has other columns than the first one: {odd[0]!r} is in one of them only. "
+                "Give all tables the same columns."
+            )
+    stacked = pd.concat([frame[first.columns] for frame in frames.values()], ignore_index=True)
+    table = _read_frame(stacked, f"{len(frames)} tables with {len(stacked)} rows", (), encode, drop)
+    set_md, start = np.zeros(table.shape, dtype=bool), 0
+    for targets, frame in frames.items():
+        set_md[start : start + len(frame), _find_targets(targets, table.names, "a key of interventions")] = True
+        start += len(frame)
+    sizes = ", ".join(f"{len(frame)} with {targets or 'nothing'!r} set" for targets, frame in frames.items())
+    return _note(table, set_md, f"rows of {len(frames)} tables joined ({sizes})")

@@ -1,0 +1,117 @@
+"""Which cells were set: three ways to say it, one answer; what cannot be meant is refused in one sentence."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cases import each
+from graphbam.errors import TableError
+from graphbam.tables.interventions import read_experiment
+from graphbam.tables.prepare import PrepareConfig, prepare
+
+FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 3)), columns=["a", "b", "c d"])
+TARGETS = ["", "b", "b; c d", "c d", None, "none", "a,b", "b", ""]
+SET = np.array([[0, 0, 0], [0, 1, 0], [0, 1, 1], [0, 0, 1], [0, 0, 0], [0, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 0]])
+
+
+def with_column(place=3):
+    frame = FRAME.copy()
+    frame.insert(place, "target", TARGETS)
+    return frame
+
+
+def tables_by_target():
+    """The same rows, one table for each set of targets, with the order of rows that results."""
+    named = {"": [0, 4, 5, 8], "b": [1, 7], "b; c d": [2], "c d": [3], ("a", "b"): [6]}
+    order = [row for rows in named.values() for row in rows]
+    return {targets: FRAME.iloc[rows, ::-1] for targets, rows in named.items()}, order
+
+
+@each("data, interventions", {
+    "an array": (FRAME, SET),
+    "booleans": (FRAME, SET.astype(bool)),
+    "a table": (FRAME, pd.DataFrame(SET, columns=FRAME.columns)),
+    "a table in another order": (FRAME, pd.DataFrame(SET, columns=FRAME.columns)[["c d", "a", "b"]]),
+    "a column": (with_column(), "target"),
+    "a first column": (with_column(0), "target"),
+    "a file": (io.StringIO(with_column(1).to_csv(index=False)), "target"),
+    "an array and a file": (io.StringIO(FRAME.to_csv(index=False)), SET),
+}.values())  # fmt: skip
+def test_every_way_to_say_it_sets_the_same_cells(data, interventions):
+    table = read_experiment(data, interventions)
+    assert table.names == ("a", "b", "c d")
+    assert np.allclose(table.x_md, FRAME)
+    assert np.array_equal(table.set_md, SET > 0)
+    assert "in 5 of 9 rows, columns 'a', 'b', 'c d'" in table.changes[-1]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_tables_by_target_are_joined(alone):
+    tables, order = tables_by_target()
+    data = None if not alone else tables.pop("")
+    table = read_experiment(data, tables)
+    by_name = [table.names.index(name) for name in FRAME.columns]
+    assert np.allclose(table.x_md[:, by_name], FRAME.iloc[order])
+    assert np.array_equal(table.set_md[:, by_name], SET[order] > 0)
+
+
+def test_a_column_left_out_is_no_target_any_more():
+    table = read_experiment(FRAME, SET, drop="b")
+    assert np.array_equal(table.set_md, SET[:, [0, 2]] > 0)
+
+
+def test_nothing_set_is_told():
+    table = read_experiment(FRAME, 0 * SET)
+    assert table.set_md is None
+    assert "no cell was set" in table.warnings[-1]
+
+
+@each("data, interventions, says", [
+    (FRAME, "targets", "the column 'targets', which the table does not have"),
+    (with_column().replace("b", "bb"), "target", "names the target 'bb', which the table .* Did you mean 'b'"),
+    (FRAME, SET[:5], "has 5 rows, the table 9"),
+    (FRAME, SET[:, :2], "has 2 columns, the table 3"),
+    (FRAME, SET * 2, "holds .*2.*; a mask has 1 where a cell was set"),
+    (FRAME, pd.DataFrame(SET, columns=["a", "b", "c"]), "the column 'c', which the table does not have"),
+    (None, SET, "must be a mapping from targets to tables, and these are a ndarray"),
+    (FRAME, {"": FRAME}, "given twice"),
+    (None, {}, "holds no table"),
+    (None, {"": FRAME, "a": FRAME[["a", "b"]]}, "has other columns than the first one: 'c d'"),
+    (None, None, "None is not a table"),
+])  # fmt: skip
+def test_what_cannot_be_meant_is_refused(data, interventions, says):
+    with pytest.raises(TableError, match=says):
+        read_experiment(data, interventions)
+
+
+def test_marks_follow_their_cells_through_preparing():
+    """Rows and columns are dropped, cells filled and rows reordered: every mark stays with its cell."""
+    rng = np.random.default_rng(1)
+    x_md = rng.normal(size=(60, 4)) + 10 * np.arange(240).reshape(60, 4)  # every value says where it was
+    set_md = rng.random((60, 4)) < 0.3
+    gaps_md = rng.random((60, 4)) < 0.1
+    frame = pd.DataFrame(np.where(gaps_md, np.nan, x_md), columns=list("abcd")).assign(e=1.0)
+    frame.loc[7, list("abcde")] = np.nan  # a row without any value
+    ready = prepare(read_experiment(frame, np.column_stack([set_md, np.zeros(60)])), PrepareConfig(missing="impute"))
+    assert ready.names == tuple("abcde")
+    assert len(ready.x_md) == 59
+    kept = np.delete(np.arange(60), 7)
+    for k in range(4):  # columns are scaled, not bent: the rank of an observed value tells its row
+        seen, known = ~ready.missing_md[:, k], kept[~gaps_md[kept, k]]
+        by_value = known[x_md[known, k].argsort()]
+        rows = by_value[ready.x_md[seen, k].argsort().argsort()]
+        assert np.array_equal(ready.set_md[seen, k], set_md[rows, k])
+
+
+def test_rows_of_an_experiment_count_in_full():
+    """Sorted by what was done, neighbours resemble each other; that makes no time series of them."""
+    rng = np.random.default_rng(2)
+    x_md = rng.normal(size=(300, 4)) + 4 * np.repeat([0, 1, -1], 100)[:, None]
+    set_md = np.zeros((300, 4))
+    assert prepare(read_experiment(x_md, None)).worth(300) < 150
+    set_md[100:, 0] = 1
+    assert prepare(read_experiment(x_md, set_md)).worth(300) == 300
