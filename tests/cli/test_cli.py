@@ -182,7 +182,7 @@ def test_infer_writes_everything_and_says_so(infer, table):
 def test_infer_agrees_with_python(infer, table):
     _, _, _, out = infer(table, "--seed", 3)
     stored = Result.from_dict(json.loads((out / "graph.json").read_text(encoding="utf-8")))
-    ours = gb.infer(table, weights=TINY, device="cpu", seed=3, colliders=None)
+    ours = gb.infer(table, weights=TINY, device="cpu", seed=3, directions="none")
     np.testing.assert_allclose(stored.probabilities, ours.probabilities, atol=1e-6)
     assert stored.provenance == ours.provenance
 

@@ -37,8 +37,8 @@ def _as_option(field: dataclasses.Field[Any]) -> inspect.Parameter:
     """A flag, a number, a word, or, where the default is empty, words that may be repeated."""
     kind, about = type(field.default), field.metadata["about"]
     if field.default is None:
-        option = Annotated[str | None, typer.Option(metavar="NAME", help=about)]
-        return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+        word = Annotated[str | None, typer.Option(metavar="NAME", help=about)]
+        return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=word)
     if kind is tuple:
         option = Annotated[list[str], typer.Option(metavar="NAME", help=f"{about.rstrip('.')}; repeatable.")]
         return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=[], annotation=option)
