@@ -8,7 +8,7 @@ from pathlib import Path
 
 SRC = Path(__file__).resolve().parents[1] / "src" / "graphbam"
 
-PRODUCT = {"errors", "graphs", "tables", "nn", "directions", "result", "inference", "output"}
+PRODUCT = {"errors", "graphs", "tables", "nn", "directions", "result", "inference", "output", "questions"}
 MAKING = {"simulation", "training", "benchmarks"}
 
 ALLOWED = {
@@ -17,9 +17,10 @@ ALLOWED = {
     "tables": {"errors"},
     "nn": {"errors"},
     "directions": {"errors", "graphs"},
-    "result": {"errors", "graphs", "directions", "output"},
+    "result": {"errors", "graphs", "directions", "output", "questions"},
     "inference": {"errors", "graphs", "tables", "nn", "directions", "result"},
     "output": {"errors", "graphs", "result", "tables.domain"},
+    "questions": {"errors", "graphs", "result", "output"},
     "simulation": {"errors", "graphs", "tables.prepare"},
     "training": {"errors", "graphs", "tables", "nn", "directions", "simulation"},
     "benchmarks": PRODUCT | {"simulation", "training"},
@@ -28,7 +29,7 @@ ALLOWED = {
 }
 """A room, and the rooms or modules it may import, inside functions too; itself, always."""
 
-LAZY_ROOMS = {("result", "output")}
+LAZY_ROOMS = {("result", "output"), ("result", "questions"), ("questions", "output")}
 """Imports that are allowed inside a method only."""
 
 OPTIONAL = {"matplotlib", "gadjid", "sklearn", "scipy", "pyarrow", "starlette", "uvicorn"}

@@ -90,13 +90,13 @@ def test_the_readme_counts_right():
 
 
 def test_the_readme_maps_every_room():
-    """A dozen lines, all of them true: nothing is missing, nothing is invented."""
+    """Few lines, all of them true: nothing is missing, nothing is invented."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     lines = re.search(r"```\nsrc/graphbam/\n(.*?)\nruns/", text, re.DOTALL)[1].splitlines()
     named = {room.strip().rstrip("/") for line in lines for room in line[:17].split("·")}
     rooms = {path.stem for path in (ROOT / "src" / "graphbam").glob("*") if path.suffix == ".py" or path.is_dir()}
     assert named == {room for room in rooms if not room.startswith("_")} - {"errors", "weights"}
-    assert len(lines) <= 12
+    assert len(lines) <= 13
 
 
 def test_the_readme_has_the_results_of_the_rows(monkeypatch):

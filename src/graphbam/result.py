@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from graphbam.output.files import Link
+    from graphbam.questions.blanket import MarkovBlanket
+    from graphbam.questions.comparison import Comparison, Score
 
 VERSION = 1
 """Of the form of `Result.to_dict`."""
@@ -605,6 +607,88 @@ class Result:
                 kept[key] = np.array(kept[key])
         kept["knowledge"] = Knowledge.from_dict(kept["knowledge"]) if kept.get("knowledge") else None
         return cls(**kept)
+
+    # ── questions ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def markov_blanket(
+        self, name: str, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
+    ) -> MarkovBlanket:
+        """The variables that tell all there is to tell about one: parents, children, other parents of its children.
+
+        Parameters
+        ----------
+        name : str
+            The variable.
+        cut, threshold, fdr
+            Choose the members, as in `moral_graph`.
+
+        Returns
+        -------
+        MarkovBlanket
+            `variables`, the members; `table`, how likely each variable is one, and as what; ``print`` it.
+        """
+        from graphbam.questions.blanket import find_blanket
+
+        return find_blanket(self, name, Cut.read(cut, threshold=threshold, fdr=fdr))
+
+    def effects(
+        self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
+    ) -> pd.DataFrame:
+        """Signs and rough sizes of the links of `graph`, likeliest first.
+
+        Sizes are linear, in standard deviations, and as right as the graph; rules in `graphbam.questions.sizes`.
+
+        Returns
+        -------
+        DataFrame
+            Columns a, edge (``->`` or ``--``), b; `skeleton`, the probability of a link; `size`; `low` and `high`, the
+            limits of a rough 95 % interval; `sign`: "+", "−", "not monotone" or "unclear"; `given`, the variables held.
+
+        Raises
+        ------
+        ResultError
+            If the result keeps no rows, as after `load`.
+        """
+        from graphbam.questions.sizes import measure_links
+
+        return measure_links(self, Cut.read(cut, threshold=threshold, fdr=fdr))
+
+    def compare(
+        self,
+        other: Result,
+        cut: Cut | float | None = None,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
+    ) -> Comparison:
+        """Links and arrows shared with another result, lost (here only) and gained (there only); names decide.
+
+        Parameters
+        ----------
+        other : Result
+            Its variables may be others in part, and in another order.
+        cut, threshold, fdr
+            Choose the links of both, as in `graph`.
+        """
+        from graphbam.questions.comparison import compare_results
+
+        return compare_results(self, other, Cut.read(cut, threshold=threshold, fdr=fdr))
+
+    def score(
+        self, truth: Any, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
+    ) -> Score:
+        """How close the graph is to one that is known.
+
+        Parameters
+        ----------
+        truth : Graph, adjacency matrix, DataFrame, networkx graph, list of edges or path
+            Rules in `graphbam.questions.comparison.read_truth`.
+        cut, threshold, fdr
+            Choose the links, as in `graph`.
+        """
+        from graphbam.questions.comparison import score_result
+
+        return score_result(self, truth, Cut.read(cut, threshold=threshold, fdr=fdr))
 
     # ── files and pictures ────────────────────────────────────────────────────────────────────────────────
 

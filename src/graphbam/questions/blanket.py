@@ -1,0 +1,88 @@
+"""Which variables tell all there is to tell about one: its parents, its children, and the other parents of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphbam.graphs.cut import Cut
+from graphbam.graphs.graph import MORAL, SKELETON
+from graphbam.questions.rows import find_variable
+from graphbam.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovBlanket:
+    """The Markov blanket of a variable: given these, no other variable tells more about it.
+
+    Examples
+    --------
+    >>> p = np.tile([0.9, 0.1, 0.0], (3, 3, 1))
+    >>> p[0, 2] = p[2, 0] = [0.1, 0.9, 0.0]
+    >>> p[0, 1] = p[1, 0] = [0.2, 0.0, 0.8]
+    >>> blanket = Result(("rain", "sprinkler", "wet"), p).markov_blanket("rain")
+    >>> blanket.variables
+    ('wet', 'sprinkler')
+    >>> print(blanket)
+    Markov blanket of rain, 2 variables at p ≥ 0.5:
+      wet        0.90  rather linked (0.90)
+      sprinkler  0.80  rather through a common child only (0.80)
+    """
+
+    name: str
+    """The variable it belongs to."""
+    variables: tuple[str, ...]
+    """Its members at the cut, likeliest first: the neighbours of `name` in `Result.moral_graph`."""
+    table: pd.DataFrame
+    """One row for every other variable, likeliest member first. Columns `variable`; `probability` that it is a member,
+    the sum of `linked` and `spouse` (no link, but a common child); where directions are known, `parent`,
+    `child` and `open`, which sum to `linked`; `member` at the cut."""
+    cut: Cut
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.variables
+
+    def __str__(self) -> str:
+        n = len(self.variables)
+        head = f"Markov blanket of {self.name}, {n} variable{'' if n == 1 else 's'} {self.cut}"
+        members = self.table[self.table["member"]]
+        width = max(map(len, members["variable"]), default=0)
+        lines = [
+            f"  {row['variable']:<{width}}  {row['probability']:.2f}  {_spell_part(row)}"
+            for row in members.to_dict("records")
+        ]
+        return "\n".join([head + (":" if lines else ""), *lines])
+
+
+def find_blanket(result: Result, name: str, cut: Cut) -> MarkovBlanket:
+    """See `Result.markov_blanket`."""
+    import pandas as pd
+
+    k = find_variable(result.names, name)
+    others = np.array([j for j in range(result.n_variables) if j != k], dtype=np.int64)
+    linked, spouse = result.probabilities[k, others, SKELETON], result.probabilities[k, others, MORAL]
+    names = np.array(result.names, dtype=object)
+    columns = {"variable": names[others], "probability": linked + spouse, "linked": linked}
+    if result.colliders is not None:
+        parent, child = linked * result.arrow_probabilities[others, k], linked * result.arrow_probabilities[k, others]
+        columns |= {"parent": parent, "child": child, "open": np.maximum(linked - parent - child, 0.0)}
+    chosen = result.moral_graph(cut).adjacency[k, others] > 0
+    columns |= {"spouse": spouse, "member": chosen}
+    table = pd.DataFrame(columns).iloc[np.argsort(-columns["probability"], kind="stable")].reset_index(drop=True)
+    return MarkovBlanket(name, tuple(table["variable"][table["member"]]), table, cut)
+
+
+def _spell_part(row: Mapping[Any, Any]) -> str:
+    """Which part it rather is, and how likely that is."""
+    if row["spouse"] > row["linked"]:
+        return f"rather through a common child only ({row['spouse']:.2f})"
+    for part in ("parent", "child"):
+        if row.get(part, 0.0) > row["probability"] / 2:
+            return f"rather a {part} ({row[part]:.2f})"
+    return f"rather linked ({row['linked']:.2f})" + (", direction open" if "parent" in row else "")

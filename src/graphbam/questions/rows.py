@@ -1,0 +1,165 @@
+"""Correlations and residuals of the rows that a result keeps, and names looked up in it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbam.errors import ResultError
+from graphbam.graphs.graph import Matrix
+from graphbam.result import Result
+
+Vector = NDArray[np.float64]
+
+LEAST_ROWS = 10
+"""Of fewer rows nothing is said."""
+
+ROWS_PER_TERM = 10
+"""A curve takes another variable away if there are so many rows for each of its terms; otherwise a line does."""
+
+_DEGREE = 3
+
+
+def find_variable(names: Sequence[str], name: str) -> int:
+    """Place of a variable.
+
+    Examples
+    --------
+    >>> find_variable(["age", "dose"], "dose")
+    1
+    >>> find_variable(["age", "dose"], "doze")
+    Traceback (most recent call last):
+    graphbam.errors.ResultError: there is no variable 'doze'. Did you mean 'dose'?
+    """
+    if name in names:
+        return list(names).index(name)
+    near = difflib.get_close_matches(str(name), names, n=1)
+    listed = ", ".join(map(repr, names[:6])) + (", …" if len(names) > 6 else "")
+    raise ResultError(
+        f"there is no variable {name!r}. " + (f"Did you mean {near[0]!r}?" if near else f"There are {listed}.")
+    )
+
+
+def find_pair(names: Sequence[str], a: str, b: str) -> tuple[int, int]:
+    """Places of two different variables."""
+    i, j = find_variable(names, a), find_variable(names, b)
+    if i == j:
+        raise ResultError(f"{a!r} was given twice; pass two different variables.")
+    return i, j
+
+
+@dataclass(frozen=True)
+class Association:
+    """How two variables go together, perhaps given others."""
+
+    pearson: float
+    """Correlation, as along a line."""
+    rank: float
+    """Correlation of the ranks, as along any rising or falling curve."""
+    curve: float
+    """Between 0 and 1: how closely one follows the best curve of degree three through the other, in excess of
+    chance; the better of the two ways."""
+
+    @property
+    def strength(self) -> float:
+        """The largest of the three, without sign."""
+        return max(abs(self.pearson), abs(self.rank), self.curve)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows that a result keeps, as the network saw them: standardised, complete."""
+
+    x_md: Matrix
+    """Shape (rows, D)."""
+    worth: float
+    """How many independent rows they are worth: fewer where neighbours resemble each other."""
+
+    @classmethod
+    def of(cls, result: Result) -> Rows | None:
+        """Those of a result; None where it keeps none, as after `Result.load`, or too few."""
+        if result.sample is None or len(result.sample) < LEAST_ROWS:
+            return None
+        used = float(result.provenance.get("n_rows_used") or len(result.sample))
+        worth = float(result.provenance.get("n_rows_worth") or used)
+        return cls(np.asarray(result.sample, dtype=np.float64), len(result.sample) * min(1.0, worth / used))
+
+    @property
+    def chance(self) -> float:
+        """Correlations between ± this come up by chance in 95 of 100 tables."""
+        return float(1.96 / np.sqrt(max(self.worth - 3, 1)))
+
+    def varies(self, k: int) -> bool:
+        """Whether a variable has more than one value."""
+        return bool(np.ptp(self.x_md[:, k]) > 0)
+
+    def residual(self, k: int, given: Sequence[int] = (), *, curved: bool = False) -> Vector:
+        """What is left of a variable that others do not tell.
+
+        Parameters
+        ----------
+        k : int
+            The variable.
+        given : sequence of int
+            Others, taken away by a line, each by itself.
+        curved : bool
+            By curves of degree three instead, if there are `ROWS_PER_TERM` rows for each of their terms.
+        """
+        y_m = self.x_md[:, k] - self.x_md[:, k].mean()
+        if not len(given):
+            return np.asarray(y_m)
+        x_mg = self.x_md[:, list(given)]
+        if curved and len(x_mg) >= ROWS_PER_TERM * _DEGREE * len(given):
+            x_mg = np.concatenate([x_mg**power for power in range(1, _DEGREE + 1)], axis=1)
+        x_mg = np.column_stack([np.ones(len(x_mg)), x_mg])
+        return np.asarray(y_m - x_mg @ np.linalg.lstsq(x_mg, y_m, rcond=None)[0])
+
+    def free(self, k: int, keep: int, given: Sequence[int] = ()) -> Vector:
+        """A variable without what a line gives to others, in a regression that has the variable `keep` as well."""
+        y_m = self.x_md[:, k] - self.x_md[:, k].mean()
+        if not len(given):
+            return np.asarray(y_m)
+        x_mg = self.x_md[:, [keep, *given]] - self.x_md[:, [keep, *given]].mean(axis=0)
+        weight_g = np.linalg.lstsq(x_mg, y_m, rcond=None)[0]
+        return np.asarray(y_m - x_mg[:, 1:] @ weight_g[1:])
+
+    def associate(self, i: int, j: int, given: Sequence[int] = (), *, curved: bool = False) -> Association | None:
+        """How two variables go together given others; None where the others leave nothing of one of them."""
+        x_m, y_m = self.residual(i, given, curved=curved), self.residual(j, given, curved=curved)
+        enough = 1e-6 * np.array([self.x_md[:, i].var(), self.x_md[:, j].var()])
+        if len(given) + 3 > len(x_m) or not (np.array([x_m.var(), y_m.var()]) > enough).all():
+            return None
+        curve = max(_follow(y_m, x_m), _follow(x_m, y_m))
+        return Association(_correlate(x_m, y_m), _correlate(rank(x_m), rank(y_m)), curve)
+
+
+def rank(x_m: Vector) -> Vector:
+    """Ranks from 0; equal values share the mean of theirs.
+
+    Examples
+    --------
+    >>> rank(np.array([3.0, 1.0, 3.0])).tolist()
+    [1.5, 0.0, 1.5]
+    """
+    _, place, count = np.unique(x_m, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(count) - (count + 1) / 2)[place])
+
+
+def _correlate(x_m: Vector, y_m: Vector) -> float:
+    x_m, y_m = x_m - x_m.mean(), y_m - y_m.mean()
+    scale = np.sqrt((x_m @ x_m) * (y_m @ y_m))
+    return float(np.clip(x_m @ y_m / scale, -1, 1)) if scale > 0 else 0.0
+
+
+def _follow(y_m: Vector, x_m: Vector) -> float:
+    """How closely y follows a curve of degree three through x: root of the adjusted share of variance."""
+    x_m = x_m / (x_m.std() or 1.0)
+    x_mp = np.column_stack([x_m**power for power in range(_DEGREE + 1)])
+    rest_m = y_m - x_mp @ np.linalg.lstsq(x_mp, y_m, rcond=None)[0]
+    free = len(y_m) - x_mp.shape[1]
+    share = 1 - (rest_m.var() / (y_m.var() or 1.0)) * (len(y_m) - 1) / max(free, 1)
+    return float(np.sqrt(np.clip(share, 0, 1)))

@@ -1,0 +1,128 @@
+"""Signs and rough sizes of links.
+
+For an arrow a → b: the coefficient of a in a linear regression of b on a, on the other parents of b and on the
+variables that open links join to b. For an open link a — b: the correlation of what is left of the two when the parents
+of both, and the variables that open links join to them, are taken away, each by a line. All variables have variance
+one: a coefficient of 0.3 means that one standard deviation more of a goes with 0.3 more of b while the rest stays.
+
+A line is not the truth. So the rows are sorted by a and cut into six groups, and b is freed of what the line gives to
+the other variables. If its means clearly rise between two groups and clearly fall between two others, the link has no
+sign: "not monotone". Of an open link both ways are looked at. If the interval holds zero, or groups speak against the
+sign of the line, the sign is "unclear".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphbam.errors import ResultError
+from graphbam.graphs.cut import Cut
+from graphbam.graphs.graph import BoolMatrix
+from graphbam.questions.rows import Rows, Vector
+from graphbam.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+N_GROUPS = 6
+CLEARLY = 3.0
+"""Standard errors between the means of two groups from which on they clearly differ."""
+
+POSITIVE, NEGATIVE, BENT, UNCLEAR = "+", "−", "not monotone", "unclear"
+
+
+def measure_links(result: Result, cut: Cut) -> pd.DataFrame:
+    """See `Result.effects`."""
+    import pandas as pd
+
+    rows = Rows.of(result)
+    if rows is None:
+        raise ResultError(
+            "this result keeps no rows to measure links on (one read back from files has none). Infer it again."
+        )
+    graph = result.graph(cut)
+    adjacency = graph.adjacency > 0
+    place = {name: k for k, name in enumerate(result.names)}
+    edges = [(a, "->", b) for a, b in graph.directed_edges()] + [(a, "--", b) for a, b in graph.undirected_edges()]
+    lines = [_measure_one(result, rows, adjacency, place[a], mark, place[b]) for a, mark, b in edges]
+    columns = ["a", "edge", "b", "skeleton", "size", "low", "high", "sign", "given"]
+    table = pd.DataFrame(lines, columns=columns)
+    return table.sort_values("skeleton", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _measure_one(result: Result, rows: Rows, adjacency: BoolMatrix, i: int, mark: str, j: int) -> dict[str, Any]:
+    before = adjacency[:, j].copy()  # parents of b and what open links join to it
+    if mark == "--":
+        before |= adjacency[:, i]
+    before[[i, j]] = False
+    given = np.flatnonzero(before).tolist()
+    size, low, high, sign = measure_pair(rows, i, j, given, is_arrow=mark == "->")
+    names = result.names
+    return {
+        "a": names[i],
+        "edge": mark,
+        "b": names[j],
+        "skeleton": float(result.probabilities[i, j, 1]),
+        "size": size,
+        "low": low,
+        "high": high,
+        "sign": sign,
+        "given": tuple(names[k] for k in given),
+    }
+
+
+def measure_pair(
+    rows: Rows, i: int, j: int, given: Sequence[int], *, is_arrow: bool = True
+) -> tuple[float, float, float, str]:
+    """Size of a link with the limits of a rough 95 % interval, and its sign; NaN where the others leave nothing.
+
+    Examples
+    --------
+    >>> x_m = np.random.default_rng(0).normal(size=500)
+    >>> y_m = x_m + np.random.default_rng(1).normal(size=500)
+    >>> rows = Rows(np.column_stack([x_m, y_m, x_m**2]), 500)
+    >>> size, low, high, sign = measure_pair(rows, 0, 1, [])
+    >>> bool(low < 1 < high), sign, measure_pair(rows, 0, 2, [])[3]
+    (True, '+', 'not monotone')
+    """
+    x_m, y_m = rows.residual(i, given), rows.residual(j, given)
+    free = rows.worth - len(given) - 2
+    if free < 1 or x_m.var() < 1e-6 * rows.x_md[:, i].var() or y_m.var() < 1e-6 * rows.x_md[:, j].var():
+        return math.nan, math.nan, math.nan, UNCLEAR
+    if not is_arrow:
+        x_m, y_m = x_m / x_m.std(), y_m / y_m.std()
+    size = float(x_m @ y_m / (x_m @ x_m))
+    rest_m = y_m - size * x_m
+    spread = np.sqrt(((x_m * rest_m) ** 2).sum()) / (x_m @ x_m)  # whatever the noise: it may differ from row to row
+    half = float(1.96 * spread * np.sqrt(len(x_m) / free))
+    ways = [(i, j), (j, i)][: 1 if is_arrow else 2]
+    return size, size - half, size + half, _judge_sign(rows, ways, given, size, half)
+
+
+def _judge_sign(rows: Rows, ways: Sequence[tuple[int, int]], given: Sequence[int], size: float, half: float) -> str:
+    steps = [_find_steps(rows.x_md[:, i], rows.free(j, i, given), len(rows.x_md) / rows.worth) for i, j in ways]
+    if any(rise and fall for rise, fall in steps):
+        return BENT
+    if abs(size) <= half or any(rise if size < 0 else fall for rise, fall in steps):
+        return UNCLEAR
+    return POSITIVE if size > 0 else NEGATIVE
+
+
+def _find_steps(x_m: Vector, y_m: Vector, inflation: float) -> tuple[bool, bool]:
+    """Whether means of y clearly rise, and whether they clearly fall, between two groups of rows sorted by x."""
+    values = np.unique(x_m)
+    if len(values) > N_GROUPS:
+        cuts = np.unique(np.quantile(x_m, np.linspace(0, 1, N_GROUPS + 1)[1:-1]))
+        group_m = np.searchsorted(cuts, x_m)
+    else:
+        group_m = np.searchsorted(values, x_m)
+    groups = [y_m[group_m == k] for k in np.unique(group_m) if (group_m == k).sum() > 2]
+    means = np.array([group.mean() for group in groups])
+    errors = np.array([group.var(ddof=1) / len(group) for group in groups]) * inflation
+    gaps = (means[None, :] - means[:, None]) / np.sqrt(errors[None, :] + errors[:, None] + 1e-12)
+    steps = gaps[np.triu_indices(len(groups), 1)]
+    return bool((steps > CLEARLY).any()), bool((steps < -CLEARLY).any())

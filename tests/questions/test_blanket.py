@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+
+from beliefs import beliefs, make_result
+from graphbam.errors import ResultError
+
+
+def test_the_blanket_of_a_known_graph():
+    result = beliefs("a>b b>c d>c c>e")
+    assert set(result.markov_blanket("b").variables) == {"a", "c", "d"}  # d: the other parent of c
+    assert set(result.markov_blanket("e").variables) == {"c"}
+    assert "d" in result.markov_blanket("b")
+    table = result.markov_blanket("b").table.set_index("variable")
+    assert table.loc["c", "child"] > 0.9
+    assert table.loc["d", "spouse"] > 0.9
+
+
+def test_parts_sum_up_and_members_are_those_of_the_moral_graph(sachs):
+    for name in sachs.names[:4]:
+        for cut in ({}, {"threshold": 0.2}, {"fdr": 0.05}):
+            blanket = sachs.markov_blanket(name, **cut)
+            table = blanket.table
+            assert np.allclose(table["parent"] + table["child"] + table["open"], table["linked"])
+            assert np.allclose(table["linked"] + table["spouse"], table["probability"])
+            neighbours = {
+                b if a == name else a for a, b in sachs.moral_graph(**cut).undirected_edges() if name in (a, b)
+            }
+            assert set(blanket.variables) == neighbours == set(table["variable"][table["member"]])
+            assert table["probability"].is_monotonic_decreasing
+
+
+def test_without_directions_nothing_is_said_of_them():
+    blanket = make_result({("a", "b"): 0.9}).markov_blanket("a")
+    assert "parent" not in blanket.table
+    assert "direction" not in str(blanket)
+
+
+def test_words_name_the_likelier_part():
+    text = str(make_result({("a", "b"): 0.9}, moral={("a", "c"): 0.8}).markov_blanket("a"))
+    assert "b  0.90  rather linked (0.90)" in text
+    assert "c  0.82  rather through a common child only (0.80)" not in text
+    assert "c  0.80  rather through a common child only (0.80)" in text
+    assert str(make_result({}).markov_blanket("a")) == "Markov blanket of a, 0 variables at p ≥ 0.5"
+
+
+def test_an_unknown_variable_is_refused():
+    with pytest.raises(ResultError, match="no variable 'x'"):
+        make_result({}).markov_blanket("x")

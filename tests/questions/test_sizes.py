@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+
+import graphbam as gb
+from beliefs import NAMES, beliefs, make_result
+from cases import each
+from graphbam.errors import ResultError
+from graphbam.questions.rows import Rows
+from graphbam.questions.sizes import measure_pair
+
+
+def standardised(*columns):
+    x_md = np.column_stack(columns)
+    return (x_md - x_md.mean(axis=0)) / x_md.std(axis=0)
+
+
+@each("slope", [-1.5, -0.4, 0.4, 1.5])
+def test_the_interval_holds_the_coefficient_of_a_linear_world(slope):
+    held = []
+    for seed in range(60):
+        x, z, e = np.random.default_rng(seed).normal(size=(3, 300))
+        x = x + z
+        rows = Rows(np.column_stack([x, slope * x + z + e, z]), 300)
+        size, low, high, sign = measure_pair(rows, 0, 1, [2])
+        held.append(low < slope < high)
+        assert sign == ("+" if slope > 0 else "−")
+        assert low < size < high
+    assert np.mean(held) > 0.85
+
+
+SHAPES = {
+    "square": lambda x: x**2,
+    "cosine": lambda x: np.cos(2 * x),
+    "sawtooth": lambda x: x - 2 * np.round(x / 1.5),
+    "absolute": lambda x: np.abs(x - 0.3),
+}
+
+
+@each("shape", SHAPES.values(), ids=SHAPES)
+def test_what_rises_and_falls_has_no_sign(shape, rng):
+    x, z, e = rng.normal(size=(3, 600))
+    rows = Rows(standardised(x + z, shape(x + z) + z + 0.3 * e, z), 600)
+    assert measure_pair(rows, 0, 1, [2])[3] in ("not monotone", "unclear")
+    assert measure_pair(Rows(standardised(x, shape(x) + 0.2 * e), 600), 0, 1, [])[3] == "not monotone"
+
+
+@each("shape", [np.tanh, np.exp, lambda x: x**3, lambda x: x > 0, lambda x: -np.round(x)])
+def test_what_only_rises_or_falls_has_a_sign(shape, rng):
+    x, e = rng.normal(size=(2, 600))
+    sign = measure_pair(Rows(standardised(x, shape(x) + 0.3 * e), 600), 0, 1, [])[3]
+    assert sign == ("−" if shape(1.2) < shape(-1.2) else "+")
+
+
+def test_two_values_cannot_be_bent(rng):
+    for _ in range(20):
+        sex, z = rng.integers(2, size=300) * 1.0, rng.normal(size=300)
+        rows = Rows(standardised(sex, z**2 + sex + rng.normal(size=300), z), 300)
+        assert measure_pair(rows, 0, 1, [2])[3] == "+"
+
+
+def test_independent_variables_rarely_have_a_sign():
+    signs = []
+    for seed in range(200):
+        signs.append(measure_pair(Rows(np.random.default_rng(seed).normal(size=(150, 2)), 150), 0, 1, [])[3])
+    assert signs.count("unclear") > 180
+    assert signs.count("not monotone") < 4
+
+
+def test_open_links_read_the_same_from_both_sides(rng):
+    rows = Rows(rng.normal(size=(200, 3)) @ rng.normal(size=(3, 3)), 200)
+    there, back = (measure_pair(rows, i, j, [2], is_arrow=False) for i, j in ((0, 1), (1, 0)))
+    assert there == pytest.approx(back) or (there[0] == pytest.approx(back[0]) and there[3] == back[3])
+    assert there[0] == pytest.approx(rows.associate(0, 1, [2]).pearson)
+
+
+def test_arrows_are_freed_of_other_parents_and_of_nothing_else(rng):
+    a, b, d, e = rng.normal(size=(4, 500))
+    c = a + 2 * b + d
+    x_md = np.column_stack([a, b, c, d + a, e])
+    table = beliefs("a>c b>c", sample=x_md).effects().set_index(["a", "b"])
+    assert table.loc[("a", "c"), "given"] == ("b",)
+    assert table.loc[("b", "c"), "size"] == pytest.approx(2, abs=0.2)
+    assert (table["edge"] == "->").all()
+
+
+def test_the_table_has_the_links_of_the_graph(sachs):
+    table, graph = sachs.effects(fdr=0.1), sachs.graph(fdr=0.1)
+    found = set(table[["a", "edge", "b"]].itertuples(index=False, name=None))
+    wanted = {(a, "->", b) for a, b in graph.directed_edges()} | {(a, "--", b) for a, b in graph.undirected_edges()}
+    assert found == wanted
+    assert set(table["sign"]) <= {"+", "−", "not monotone", "unclear"}
+    clear = table[table["sign"].isin(["+", "−"])]
+    assert ((clear["low"] > 0) | (clear["high"] < 0)).all()
+
+
+def test_copies_have_no_size(rng):
+    x = rng.normal(size=100)
+    table = make_result({("a", "b"): 0.9, ("b", "c"): 0.9, ("a", "c"): 0.9}, sample=np.column_stack([x] * 5)).effects()
+    assert table["size"].isna().all()
+    assert set(table["sign"]) == {"unclear"}
+
+
+def test_a_result_without_rows_or_links_says_so(tmp_path):
+    with pytest.raises(ResultError, match="keeps no rows"):
+        make_result({}).effects()
+    empty = make_result({}, sample=np.random.default_rng(0).normal(size=(50, len(NAMES)))).effects()
+    assert len(empty) == 0
+    assert "sign" in empty
+    empty_again = gb.Result.from_dict(make_result({}).to_dict())
+    with pytest.raises(ResultError, match="Infer it again"):
+        empty_again.effects()
