@@ -42,7 +42,7 @@ class MarkovBlanket:
     table: pd.DataFrame
     """One row for every other variable, likeliest member first. Columns `variable`; `probability` that it is a member,
     the sum of `linked` and `spouse` (no link, but a common child); where directions are known, `parent`,
-    `child` and `open`, which sum to `linked`; `member` at the cut."""
+    `child` and `open` (data as these cannot tell which), which sum to `linked`; `member` at the cut."""
     cut: Cut
 
     def __contains__(self, name: object) -> bool:
@@ -69,8 +69,9 @@ def find_blanket(result: Result, name: str, cut: Cut) -> MarkovBlanket:
     linked, spouse = result.probabilities[k, others, SKELETON], result.probabilities[k, others, MORAL]
     names = np.array(result.names, dtype=object)
     columns = {"variable": names[others], "probability": linked + spouse, "linked": linked}
-    if result.colliders is not None:
-        parent, child = linked * result.arrow_probabilities[others, k], linked * result.arrow_probabilities[k, others]
+    if result.has_directions:
+        arrow_dd = result.compelled_probabilities
+        parent, child = linked * arrow_dd[others, k], linked * arrow_dd[k, others]
         columns |= {"parent": parent, "child": child, "open": np.maximum(linked - parent - child, 0.0)}
     chosen = result.moral_graph(cut).adjacency[k, others] > 0
     columns |= {"spouse": spouse, "member": chosen}

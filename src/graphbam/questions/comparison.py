@@ -205,7 +205,7 @@ def score_result(result: Result, truth: Any, cut: Cut) -> Score:
     precision, recall = precision_recall(wanted_n, chosen_n)
     arrows, known = directed_part(drawn) > 0, directed_part(true.adjacency) > 0
     judged = arrows & (known | known.T)
-    is_directed = bool(result.colliders is not None and known.any())
+    is_directed = bool(result.has_directions and known.any())
     return Score(
         n_true=int(wanted_n.sum()),
         n_drawn=int(chosen_n.sum()),
