@@ -16,6 +16,7 @@ def run_script(monkeypatch):
     def call(name, *words, run_name="__main__"):
         path = FOLDER / f"{name}.py"
         monkeypatch.setattr(sys, "argv", [str(path), *map(str, words)])
+        monkeypatch.syspath_prepend(FOLDER)  # scripts import one another
         return runpy.run_path(str(path), run_name=run_name)
 
     return call
