@@ -6,6 +6,8 @@ nothing is written.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from typing import Annotated
@@ -39,9 +41,16 @@ app.command()(benchmark)
 app.command("benchmark-report")(report)
 
 
+GARBAGE_THRESHOLD = 100_000
+"""New objects between two searches for garbage. Python's 700 are for programs that make less than torch's import does:
+it makes hundreds of thousands that all stay, and searching through them again and again takes a third of a second."""
+
+
 def main() -> None:
     """Run the command line; a user's mistake becomes one line on stderr and exit code 2."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # on busy cores, threads that spin take most of the time
+    gc.set_threshold(GARBAGE_THRESHOLD)
+    atexit.register(gc.freeze)  # nor is there a last search at the end, when everything goes with the process
     try:
         app()
     except GraphbamError as error:
