@@ -240,8 +240,7 @@ def meet_layers(
 
     parts = [*network.observation, network.correlation, *network.bilinear, *network.head.compilable()]
     hooks = [part.register_forward_pre_hook(note) for part in parts]
-    with torch.no_grad():
-        network(x_bmd)
+    network(x_bmd)  # with gradients: without them a CPU does not go through the layers
     for hook in hooks:
         hook.remove()
     if device == "cuda":

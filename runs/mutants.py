@@ -213,10 +213,17 @@ MUTANTS = (
     ),
     Mutant(
         "nn/features.py",
-        "given_k = given_k.masked_fill(rows[:, None] == k, 1.0)",
-        "given_k = given_k.masked_fill(rows[:, None] == k, 0.0)",
+        "off_diagonal = r - torch.diag_embed(r.diagonal(dim1=-2, dim2=-1))",
+        "off_diagonal = r * 1.0",
         "tests/nn/test_features.py",
         "a variable counts as the third one of its own pairs",
+    ),
+    Mutant(
+        "nn/cpu.py",
+        "torch.cat([a1 @ b1, a2.mT @ b2, a3 @ b3.mT])",
+        "torch.cat([a1 @ b1, a2.mT @ b2, a3.mT @ b3])",
+        "tests/nn/test_cpu.py",
+        "without gradients pair blocks do not hear of common children",
     ),
     Mutant(
         "nn/features.py",

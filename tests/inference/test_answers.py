@@ -9,6 +9,7 @@ import graphbam as gb
 from cases import SEEDS, each
 from graphbam.directions.immoralities import OBVIOUS_FROM, pairs_to_ask
 from graphbam.graphs.equivalence import is_cpdag
+from graphbam.nn.cpu import has_bfloat16
 from standins import Contrast, PartialCorrelation, arrows_of
 
 TRUTH = [("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")]
@@ -54,7 +55,7 @@ def test_column_and_row_order_do_not_change_directions(collider_frame, colliders
     second = gb.infer(shuffled, colliders=colliders, **settings)
     assert len(first.colliders)
     assert arrows_of(first).keys() == arrows_of(second).keys()
-    assert arrows_of(first) == pytest.approx(arrows_of(second), abs=2e-3)
+    assert arrows_of(first) == pytest.approx(arrows_of(second), abs=0.03 if has_bfloat16() else 2e-3)
 
 
 def test_coded_and_constant_columns_keep_their_names(collider_frame):

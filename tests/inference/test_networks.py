@@ -20,12 +20,15 @@ from standins import Contrast, Failing, PartialCorrelation, arrows_of
 
 def test_weights_are_recorded_by_name_or_path_with_device_and_precision(frame, tiny_path, monkeypatch):
     monkeypatch.chdir(tiny_path.parent)
+    monkeypatch.setattr("graphbam.inference.networks.has_bfloat16", lambda: False)
     known = gb.infer(frame, weights=tiny_path.name, colliders=None).provenance
     assert known["weights"] == str(tiny_path)
     loaded = gb.infer(frame, weights=load_weights(tiny_path)).provenance
     assert (loaded["weights"], loaded["checksum"]) == (str(tiny_path), known["checksum"])
     assert (known["device"], known["precision"]) == ("cpu", "float32")
+    monkeypatch.setattr("graphbam.inference.networks.has_bfloat16", lambda: True)
     known = gb.infer(frame, device="cpu").provenance
+    assert known["precision"] == "float32, products in bfloat16"
     assert (known["weights"], len(known["checksum"])) == ("edges", 64)
     assert gb.infer(frame, weights=PartialCorrelation()).provenance["device"] is None
 

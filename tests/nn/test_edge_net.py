@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from cases import each
 from graphbam.errors import ConfigError
-from graphbam.nn import spd
+from graphbam.nn import cpu, spd
 from graphbam.nn.edge_net import ABLATIONS, CLASSES, EdgeNet, EdgeNetConfig, standardise, table_features
 from graphbam.nn.layers import AxialAttention, Dense
 from graphbam.nn.weights import load_weights
@@ -315,13 +315,14 @@ def allocations(net, x):
 
 @each("name", ["default", "paper"])
 @each("gradients", [True, False])
-def test_memory_grows_with_samples_times_variables(tiny_net, name, gradients):
+def test_memory_grows_with_samples_times_variables(tiny_net, monkeypatch, name, gradients):
+    monkeypatch.setattr(cpu, "SCORES_IN_BLOCK", 2**19)
     net = tiny_net(torch.Generator().manual_seed(0), name, dtype=torch.float32)
     for m, d in [(2000, 20), (200, 120)]:
         with torch.set_grad_enabled(gradients):
             sizes = allocations(net, torch.randn(1, m, d))
-        cells = 4 * 3 * 6 * m * d  # float32, three readings of C = 6 channels
+        cells = 4 * (3 if gradients else 1) * 6 * m * d  # float32, C = 6 channels, three readings of them or in blocks
         pairs = 4 * 80 * d * d  # fifteen features of four channels a pair, and twenty of the table
-        limit = max(cells, pairs) + 4096
+        limit = max(cells, pairs, 0 if gradients else 4 * cpu.SCORES_IN_BLOCK) + 4096
         assert cells <= max(sizes) <= limit
         assert limit < max(4 * m * m, 4 * m * d * d) / 2  # attention scores of one head would be noticed

@@ -16,6 +16,7 @@ from graphbam.errors import ConfigError, Setting
 from graphbam.graphs.graph import BoolMatrix, Matrix
 from graphbam.inference.settings import COLLIDERS, InferConfig
 from graphbam.nn.cost import count_work, explained_memory, threads, threads_for
+from graphbam.nn.cpu import has_bfloat16
 from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import MISSING, SET
 from graphbam.nn.structures import Structures
@@ -171,9 +172,10 @@ def describe_device(loaded: Weights) -> dict[str, str | None]:
     if network is None:
         return {"device": None, "precision": None}
     device = next(network.parameters()).device
-    is_mixed = device.type == "cuda" and network.mixed_precision
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
-    precision = "float32, observations in bfloat16" if is_mixed else "float32"
+    on_gpu = device.type == "cuda"
+    name = torch.cuda.get_device_name(device) if on_gpu else ""
+    is_mixed = network.mixed_precision and (on_gpu or has_bfloat16())
+    precision = f"float32, {'observations' if on_gpu else 'products'} in bfloat16" if is_mixed else "float32"
     return {"device": f"{device} ({name})" if name else str(device), "precision": precision}
 
 

@@ -16,6 +16,7 @@ says more of every ordered pair than its class.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -24,8 +25,8 @@ import torch
 from torch import Tensor, nn
 
 from graphbam.errors import ConfigError
+from graphbam.nn import cpu, spd
 from graphbam.nn import features as correlations
-from graphbam.nn import spd
 from graphbam.nn.layers import (
     AxialAttention,
     BilinearBlock,
@@ -223,20 +224,39 @@ class EdgeNet(Network):
         where that is not M; `marks`, of the shape of the tables, which cells were `MISSING` or `SET`.
         """
         x_bmd = standardise(x.reshape(-1, *x.shape[-2:]))
-        h_bmdc = self.embedding(x_bmd, self.observation_dtype(x_bmd))
-        if marks is not None:
-            h_bmdc = h_bmdc + self._embed_marks(marks.reshape(x_bmd.shape), h_bmdc.dtype)
-        for layer in self.observation:
-            h_bmdc = layer(h_bmdc)
+        dtype = self.product_dtype(x_bmd)
+        h_bmdc = self._observe(x_bmd, dtype, None if marks is None else marks.reshape(x_bmd.shape))
         raw_bcdd = s_bcdd = self.correlation(h_bmdc)
         for block in self.bilinear:
             s_bcdd = block(s_bcdd)
         if self.config.log_ridge:
             s_bcdd = spd.correlate(s_bcdd, self.config.log_ridge)
-        z_bddo = self.head(x_bmd, h_bmdc, raw_bcdd, s_bcdd, rows)
+        z_bddo = self.head(x_bmd, h_bmdc, raw_bcdd, s_bcdd, rows, dtype)
         turned_bddo = z_bddo.transpose(-3, -2)
         logits_bddo = (z_bddo + turned_bddo) * self.even.to(z_bddo) + (z_bddo - turned_bddo) * self.odd.to(z_bddo)
         return logits_bddo.view(*x.shape[:-2], *logits_bddo.shape[1:])
+
+    def product_dtype(self, x: Tensor) -> torch.dtype:
+        """Precision of products with observations and pairs: that of observations, or lower on a CPU without gradients.
+
+        There `graphbam.nn.cpu` takes over.
+        """
+        if cpu.is_quick(x):
+            return cpu.factor_dtype(x, mixed_precision=self.mixed_precision)
+        return self.observation_dtype(x)
+
+    def _observe(self, x_bmd: Tensor, dtype: torch.dtype, marks_bmd: Tensor | None) -> Tensor:
+        """Cells as channels, after all observation layers: (B, M, D, C)."""
+        is_quick = cpu.is_quick(x_bmd)
+        h_bmdc = cpu.embed(self.embedding, x_bmd) if is_quick else self.embedding(x_bmd, dtype)
+        if marks_bmd is not None:
+            h_bmdc = h_bmdc + self._embed_marks(marks_bmd, h_bmdc.dtype)
+        if is_quick:
+            cpu.observe(self.observation, h_bmdc, dtype)
+            return h_bmdc
+        for layer in self.observation:
+            h_bmdc = layer(h_bmdc)
+        return h_bmdc
 
     def _embed_marks(self, marks_bmd: Tensor, dtype: torch.dtype) -> Tensor:
         """One learned vector per mark, added to the channels of the cells that bear it."""
@@ -317,7 +337,15 @@ class LogHead(nn.Module):
         self.size = Linear(2, config.pair_channels, bias=False)
         self.classes = class_layer(config)
 
-    def forward(self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor, rows: Rows | None) -> Tensor:
+    def forward(
+        self,
+        x_bmd: Tensor,
+        h_bmdc: Tensor,
+        raw_bcdd: Tensor,
+        s_bcdd: Tensor,
+        rows: Rows | None,
+        dtype: torch.dtype,
+    ) -> Tensor:
         z_bcdd = spd.logm(s_bcdd) if self.matrix_log else s_bcdd
         size = self.size(count_evidence(rows, h_bmdc, z_bcdd)[0])
         return self.classes((self.read(z_bcdd.movedim(1, -1)) + size).relu())
@@ -344,18 +372,44 @@ class PairHead(nn.Module):
         )
         self.classes = class_layer(config)
 
-    def forward(self, x_bmd: Tensor, h_bmdc: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor, rows: Rows | None) -> Tensor:
+    def forward(
+        self,
+        x_bmd: Tensor,
+        h_bmdc: Tensor,
+        raw_bcdd: Tensor,
+        s_bcdd: Tensor,
+        rows: Rows | None,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        if cpu.is_quick(s_bcdd):
+            return self._forward_in_blocks(x_bmd, h_bmdc, raw_bcdd, s_bcdd, rows, dtype)
         cross_bcdd = self.cross(h_bmdc)
         raw_rbcdd = spd.resolvents(raw_bcdd, RAW_POLES)
         log_rbcdd = spd.resolvents(s_bcdd, spd.log_poles().poles) if self.matrix_log else s_bcdd[None]
         evidence, sqrt_m = count_evidence(rows, h_bmdc, s_bcdd)
         more = self._read_table(x_bmd, sqrt_m)
         z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, log_rbcdd, evidence, sqrt_m, more)
-        z_bddp = z_bddp.to(h_bmdc.dtype)
+        z_bddp = z_bddp.to(dtype)
         rsqrt_d = s_bcdd.new_full((), s_bcdd.shape[-1] ** -0.5)
         for block in self.blocks:
             z_bddp = block(z_bddp, rsqrt_d)
         return self.classes(z_bddp.to(s_bcdd.dtype))
+
+    def _forward_in_blocks(
+        self,
+        x_bmd: Tensor,
+        h_bmdc: Tensor,
+        raw_bcdd: Tensor,
+        s_bcdd: Tensor,
+        rows: Rows | None,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        """The same with `graphbam.nn.cpu`, in place and in blocks."""
+        evidence, sqrt_m = count_evidence(rows, h_bmdc, s_bcdd)
+        more = self._read_table(x_bmd, sqrt_m)
+        z_bddp = self.features.mix_in_turn(raw_bcdd, self.cross(h_bmdc), s_bcdd, evidence, sqrt_m, more)
+        cpu.reason(self.blocks, z_bddp, dtype)
+        return self.classes(z_bddp)
 
     def _read_table(self, x_bmd: Tensor, sqrt_m: Tensor) -> list[Tensor]:
         """What is known from the table itself, not from channels: a list of (B, F, D, D)."""
@@ -376,7 +430,8 @@ class PairHead(nn.Module):
 
 def significance(r: Tensor, sqrt_m: Tensor) -> Tensor:
     """asinh(√M r): the size of correlations against their standard error, in logarithms where that is large."""
-    return (sqrt_m * r).asinh() / 3
+    y = sqrt_m * r
+    return (cpu.asinh(y) if cpu.is_quick(y) else y.asinh()) / 3
 
 
 class PairFeatures(nn.Module):
@@ -414,3 +469,43 @@ class PairFeatures(nn.Module):
             )
         z_bfdd = torch.cat([*plain, *sure, *last, *more], 1)
         return self.mix(z_bfdd.movedim(1, -1)) + self.size(evidence)
+
+    def mix_in_turn(
+        self,
+        raw_bcdd: Tensor,
+        cross_bcdd: Tensor,
+        s_bcdd: Tensor,
+        evidence: Tensor,
+        sqrt_m: Tensor,
+        more: Sequence[Tensor] = (),
+    ) -> Tensor:
+        """The same from correlations alone, with `graphbam.nn.cpu`: inverses come one by one, and are mixed in at once.
+
+        All features of 1000 variables would take 2 GB.
+        """
+        weight, n_plain = self.mix.weight.to(s_bcdd.dtype), 2 + len(RAW_POLES)
+        n_more = [part.shape[1] for part in more]
+        of_channels, *of_more = weight.split([weight.shape[1] - sum(n_more), *n_more], 1)
+        weights = of_channels.split(raw_bcdd.shape[1], 1)
+        start = self.size(evidence) + self.mix.bias.to(s_bcdd.dtype)
+        z_bddp = start.expand(len(s_bcdd), *s_bcdd.shape[-2:], -1).contiguous()
+        inverses = map(spd.correlate, cpu.each_resolvent(raw_bcdd, RAW_POLES))
+        for k, part_bcdd in enumerate(itertools.chain([raw_bcdd, cross_bcdd], inverses)):
+            cpu.add_features(z_bddp, part_bcdd, weights[k], (weights[n_plain + k] / 3, sqrt_m))
+        self._mix_logarithm(z_bddp, s_bcdd, weights[2 * n_plain :])
+        for part_bfdd, weight_pf in zip(more, of_more, strict=True):
+            cpu.add_features(z_bddp, part_bfdd, weight_pf)
+        return z_bddp
+
+    def _mix_logarithm(self, z_bddp: Tensor, s_bcdd: Tensor, weights: Sequence[Tensor]) -> None:
+        """The logarithm and the inverses that it is made of, or else the matrices themselves."""
+        if not self.matrix_log:
+            cpu.add_features(z_bddp, s_bcdd, weights[0])
+            return
+        log_bcdd = torch.zeros_like(s_bcdd)
+        log_bcdd.diagonal(dim1=-2, dim2=-1).add_(self.rational.constant)
+        for j, r_bcdd in enumerate(cpu.each_resolvent(s_bcdd, self.rational.poles)):
+            log_bcdd.add_(r_bcdd, alpha=self.rational.weights[j] * self.rational.poles[j])
+            if j in HEAD_POLES:
+                cpu.add_features(z_bddp, spd.correlate(r_bcdd), weights[1 + HEAD_POLES.index(j)])
+        cpu.add_features(z_bddp, log_bcdd, weights[0] / 3)

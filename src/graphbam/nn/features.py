@@ -98,11 +98,16 @@ def least_given_one(r: Tensor) -> Tensor:
     """
     if r.is_cuda:
         return _compiled_least()(r)
+    if r.requires_grad:
+        return least_at_once(r)
     d = r.shape[-1]
-    parts = torch.arange(d, device=r.device).split(max(1, MOST_CELLS * d // r.numel()))
-    eye = torch.eye(d, dtype=r.dtype, device=r.device)
-    scale = (1 - r.square() * (1 - eye)).clamp_min(1e-9).rsqrt()
-    return torch.cat([_least_of_rows(r, scale, rows) for rows in parts], -2)
+    off_diagonal = r - torch.diag_embed(r.diagonal(dim1=-2, dim2=-1))
+    scale = (1 - off_diagonal.square()).clamp_min(1e-9).rsqrt()
+    size = max(1, MOST_CELLS * d // r.numel())
+    least = r.abs()
+    for start in range(0, d, size):
+        _lessen_rows(least, r, off_diagonal, scale, slice(start, start + size))
+    return least
 
 
 def least_at_once(r: Tensor) -> Tensor:
@@ -121,16 +126,20 @@ def _compiled_least() -> Callable[[Tensor], Tensor]:
     return torch.compile(least_at_once, dynamic=True)
 
 
-def _least_of_rows(r: Tensor, scale: Tensor, rows: Tensor) -> Tensor:
-    part = r[..., rows, :]
-    least = part.abs()
+def _lessen_rows(least: Tensor, r: Tensor, off_diagonal: Tensor, scale: Tensor, rows: slice) -> None:
+    """Lessen these rows and columns, from the diagonal on, by what is left given each third variable.
+
+    Given one of the two themselves it is not less than without: its correlation with itself is taken for zero.
+    """
+    part, some = r[..., rows, rows.start :], torch.empty_like(r[..., rows, rows.start :])
+    smallest = part.abs()
     for k in range(r.shape[-1]):
-        given_k = (part - part[..., k, None] * r[..., None, k, :]).abs()
-        given_k = given_k * (scale[..., rows, k, None] * scale[..., None, k, :])
-        given_k = given_k.masked_fill(rows[:, None] == k, 1.0)  # k itself does not count
-        given_k[..., k] = 1.0
-        least = torch.minimum(least, given_k)
-    return least
+        row, column = (..., k, None, slice(rows.start, None)), (..., rows, k, None)
+        torch.addcmul(part, off_diagonal[column], off_diagonal[row], value=-1, out=some)
+        some.mul_(scale[column]).mul_(scale[row]).abs_()
+        torch.minimum(smallest, some, out=smallest)
+    least[..., rows, rows.start :] = smallest
+    least[..., rows.start :, rows] = smallest.mT
 
 
 def given_earlier(s_bdd: Tensor, key_bd: Tensor, ridge: float = RIDGE) -> Tensor:

@@ -136,10 +136,17 @@ class ChannelCorrelation(nn.Module):
         self.ridge = ridge
 
     def forward(self, h_bmdc: Tensor) -> Tensor:
-        h_bmdc = h_bmdc if self.project is None else self.project(h_bmdc)
-        wide = torch.promote_types(h_bmdc.dtype, torch.float32)
-        s_bcdd = spd.covariance(h_bmdc.permute(0, 3, 1, 2).to(wide))
+        s_bcdd = spd.covariance(read_channels(h_bmdc, self.project))
         return spd.correlate(spd.correlate(s_bcdd, ridge=1e-6), ridge=self.ridge)
+
+
+def read_channels(h_bmdc: Tensor, project: Linear | None) -> Tensor:
+    """One table for each reading of the channels, in float32 at least: (B, M, D, C) → (B, E, M, D)."""
+    if project is None or h_bmdc.is_cuda:
+        read_bmde = h_bmdc if project is None else project(h_bmdc)
+        return read_bmde.permute(0, 3, 1, 2).to(torch.promote_types(h_bmdc.dtype, torch.float32))
+    read_ben = project.weight.to(h_bmdc.dtype) @ h_bmdc.flatten(1, 2).mT  # a CPU is slow to swap axes afterwards
+    return read_ben.unflatten(-1, h_bmdc.shape[1:3]).to(torch.promote_types(h_bmdc.dtype, torch.float32))
 
 
 # ── relations: (B, C, D, D), symmetric positive definite ──────────────────────────────────────────────────────────
@@ -223,13 +230,11 @@ class CrossCovariance(nn.Module):
         self.right = Linear(channels, out_channels, bias=False)
 
     def forward(self, h_bmdc: Tensor) -> Tensor:
-        u_bcmd, v_bcmd = (self._unit(read(h_bmdc)) for read in (self.left, self.right))
+        u_bcmd, v_bcmd = (self._unit(read_channels(h_bmdc, read)) for read in (self.left, self.right))
         return u_bcmd.mT @ v_bcmd
 
     @staticmethod
-    def _unit(h_bmdc: Tensor) -> Tensor:
-        wide = torch.promote_types(h_bmdc.dtype, torch.float32)
-        h_bcmd = h_bmdc.permute(0, 3, 1, 2).to(wide)
+    def _unit(h_bcmd: Tensor) -> Tensor:
         h_bcmd = h_bcmd - h_bcmd.mean(-2, keepdim=True)
         return h_bcmd * (h_bcmd.square().sum(-2, keepdim=True) + 1e-6 * h_bcmd.shape[-2]).rsqrt()
 

@@ -1,0 +1,110 @@
+"""Without gradients a CPU takes another way through the network: it must say the same as the layers."""
+
+import copy
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from cases import each
+from graphbam.nn import cpu
+from graphbam.nn.edge_net import MISSING, SET
+from graphbam.nn.layers import AxialAttention
+from graphbam.nn.weights import load_weights
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """So that even toys are cut into blocks, the last of them smaller."""
+    monkeypatch.setattr(cpu, "CELLS_IN_BLOCK", 16)
+    monkeypatch.setattr(cpu, "SCORES_IN_BLOCK", 100)
+
+
+@pytest.fixture(params=[True, False])
+def has_bfloat16(request, monkeypatch):
+    monkeypatch.setattr(cpu, "has_bfloat16", lambda: request.param)
+    return request.param
+
+
+def both_ways(net, *inputs):
+    """What layers say, and what this way says."""
+    with torch.no_grad():
+        quick = net(*inputs)
+    return net(*inputs).detach(), quick
+
+
+@each(("design", "changes"), [("default", {}), ("paper", {}), ("default", {"matrix_log": False, "dense_hidden": 0})])
+@each("shape", [(2, 9, 5), (1, 30, 7), (3, 2, 2)])
+def test_in_double_precision_it_is_the_same(tiny_net, small_blocks, rng, design, changes, shape):
+    net = tiny_net(rng, design, **changes)
+    x_bmd = torch.randn(shape, generator=rng, dtype=torch.float64)
+    assert_close(*both_ways(net, x_bmd), rtol=1e-9, atol=1e-10)
+    assert_close(*both_ways(net, x_bmd, [3.0 + b for b in range(len(x_bmd))]), rtol=1e-9, atol=1e-10)
+
+
+def test_marks_and_answers_go_this_way_too(tiny_net, small_blocks, rng):
+    net = tiny_net(rng, "default", marks=True, answers=True)
+    x_bmd = torch.randn(2, 9, 5, generator=rng, dtype=torch.float64)
+    marks_bmd = torch.randint(0, (MISSING | SET) + 1, x_bmd.shape, generator=rng)
+    assert_close(*both_ways(net, x_bmd, None, marks_bmd), rtol=1e-9, atol=1e-10)
+
+
+def test_a_table_is_not_changed(tiny_net, rng):
+    net, x_md = tiny_net(rng, "default", dtype=torch.float32), torch.randn(9, 5, generator=rng)
+    before = x_md.clone()
+    both_ways(net, x_md)
+    assert torch.equal(x_md, before)
+
+
+def test_probabilities_are_near_those_of_float32(has_bfloat16):
+    """The tolerance that docs/performance.md states."""
+    rng, network = torch.Generator().manual_seed(0), load_weights("edges").network
+    x_bmd = torch.randn(2, 200, 12, generator=rng) @ torch.randn(12, 12, generator=rng)
+    plain, quick = (logits.softmax(-1) for logits in both_ways(network, x_bmd))
+    assert_close(quick, plain, rtol=0, atol=0.05 if has_bfloat16 else 1e-5)
+    assert (quick - plain).abs().mean() < (2e-3 if has_bfloat16 else 1e-6)
+    assert has_bfloat16 == (not torch.allclose(quick, plain, rtol=0, atol=1e-5))  # bfloat16 was used, or was not
+
+
+def test_a_network_without_mixed_precision_rounds_nothing(monkeypatch):
+    monkeypatch.setattr(cpu, "has_bfloat16", lambda: True)
+    network = copy.copy(load_weights("edges").network)
+    network.mixed_precision = False
+    x_bmd = torch.randn(1, 50, 6, generator=torch.Generator().manual_seed(0))
+    assert_close(*both_ways(network, x_bmd), rtol=1e-4, atol=1e-4)
+
+
+@each("axis", ["attributes", "samples"])
+@each("sharpness", [1.0, 40.0])
+def test_scores_beyond_the_range_of_powers_are_no_trouble(rng, axis, sharpness):
+    layer = AxialAttention(8, 2, axis, project=True)
+    with torch.no_grad():
+        layer.qkv *= sharpness
+        layer.residual.scale.fill_(1.0)
+        x_bmdc = torch.randn(2, 30, 6, 8, generator=rng)
+        exact, quick = layer(x_bmdc), x_bmdc.clone()
+        cpu.observe([layer], quick, torch.bfloat16)
+    gap = (quick - exact).abs()
+    assert gap.mean() < 0.02 * exact.std()
+    assert 0 < gap.max() < (0.1 if sharpness == 1 else torch.inf)
+
+
+def test_factors_are_halved_only_where_that_helps(has_bfloat16):
+    assert cpu.factor_dtype(torch.empty(0)) == (torch.bfloat16 if has_bfloat16 else torch.float32)
+    assert cpu.factor_dtype(torch.empty(0), mixed_precision=False) == torch.float32
+    assert cpu.factor_dtype(torch.empty(0, dtype=torch.float64)) == torch.float64
+
+
+def test_gradients_go_through_the_layers():
+    x = torch.empty(0)
+    assert not cpu.is_quick(x)
+    with torch.no_grad():
+        assert cpu.is_quick(x)
+        assert not cpu.is_quick(torch.empty(0, device="meta"))
+
+
+@each("dtype", [torch.float32, torch.float64])
+def test_inverse_hyperbolic_sine(dtype):
+    x = torch.logspace(-6, 4, 200, dtype=dtype)
+    x = torch.cat([x, -x, x.new_zeros(1)])
+    assert_close(cpu.asinh(x), x.asinh(), rtol=1e-6, atol=2 * torch.finfo(dtype).eps)
