@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from graphbam.output.files import Link
     from graphbam.questions.blanket import MarkovBlanket
     from graphbam.questions.comparison import Comparison, Score
+    from graphbam.questions.reasons import Reasons
 
 VERSION = 1
 """Of the form of `Result.to_dict`."""
@@ -630,6 +631,31 @@ class Result:
         from graphbam.questions.blanket import find_blanket
 
         return find_blanket(self, name, Cut.read(cut, threshold=threshold, fdr=fdr))
+
+    def why(self, a: str, b: str) -> Reasons:
+        """What speaks for and against a direct link between two variables.
+
+        Probabilities; correlations without others, given third variables and given all; which third variables explain
+        it away; directions, hidden causes and stability where they are known.
+
+        Returns
+        -------
+        Reasons
+            ``print`` it, or show it in a notebook; `table`, `explained_by`, `plot`.
+
+        Examples
+        --------
+        >>> p = np.full((2, 2, 3), [0.1, 0.9, 0.0])
+        >>> print(Result(("dose", "effect"), p).why("dose", "effect"))
+        dose and effect
+          A direct link is likely (0.90); no link 0.10, no link but a common child 0.00.
+          Correlations are not known: the result keeps no rows, or one of the two is constant.
+          Which way a link would point was not asked.
+          Whether a hidden common cause stands behind it, this answer cannot say.
+        """
+        from graphbam.questions.reasons import find_reasons
+
+        return find_reasons(self, a, b)
 
     def effects(
         self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None

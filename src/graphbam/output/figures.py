@@ -390,6 +390,44 @@ def smooth_curve(x_m: Array, y_m: Array, n_points: int = 80, width: float = 0.25
     return grid_g, (s2 * t0 - s1 * t1) / (s2 * s0 - s1**2)
 
 
+def draw_pairs(
+    panels: Sequence[tuple[tuple[Array, Array], str]],
+    names: tuple[str, str],
+    *,
+    path: str | os.PathLike[str] | None = None,
+) -> Figure:
+    """Draw two variables against each other, once for each panel, with a smooth curve.
+
+    Parameters
+    ----------
+    panels : sequence of ((x, y), title)
+        Values of the two, shape (rows,) each, and what stands above them.
+    names : pair of str
+        Along x and along y.
+    path : path, optional
+        Where to save the picture; the suffix names the format.
+
+    Examples
+    --------
+    >>> x_m = np.linspace(0, 1, 20)
+    >>> len(draw_pairs([((x_m, x_m), "as they are"), ((x_m, -x_m), "given z")], ("a", "b")).axes)
+    2
+    """
+    if path is not None:
+        _check_format(path)
+    figure = _new_figure(4.2 * len(panels), 3.9)
+    for place, ((x_m, y_m), title) in enumerate(panels):
+        axes = figure.add_subplot(1, len(panels), place + 1)
+        _scatter(axes, x_m, y_m, NODE)
+        axes.set_title(title, fontsize=10.5, color=INK)
+        axes.set_xlabel(_shorten(names[0]), color=QUIET)
+        axes.set_ylabel(_shorten(names[1]), color=QUIET)
+    figure.tight_layout()
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
 # ── the picture of a result ───────────────────────────────────────────────────────────────────────────────
 
 

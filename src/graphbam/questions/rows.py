@@ -61,8 +61,8 @@ class Association:
     rank: float
     """Correlation of the ranks, as along any rising or falling curve."""
     curve: float
-    """Between 0 and 1: how closely one follows the best curve of degree three through the other, in excess of
-    chance; the better of the two ways."""
+    """Between 0 and 1: how closely one follows the best curve of degree three through the other, adjusted for its three
+    terms; the better of the two ways."""
 
     @property
     def strength(self) -> float:
@@ -109,14 +109,14 @@ class Rows:
         curved : bool
             By curves of degree three instead, if there are `ROWS_PER_TERM` rows for each of their terms.
         """
-        y_m = self.x_md[:, k] - self.x_md[:, k].mean()
-        if not len(given):
-            return np.asarray(y_m)
+        return _take_away(self.x_md[:, k], self._terms(given, curved))
+
+    def _terms(self, given: Sequence[int], curved: bool) -> Matrix:
+        """A column of ones, and what is taken away of others."""
         x_mg = self.x_md[:, list(given)]
         if curved and len(x_mg) >= ROWS_PER_TERM * _DEGREE * len(given):
-            x_mg = np.concatenate([x_mg**power for power in range(1, _DEGREE + 1)], axis=1)
-        x_mg = np.column_stack([np.ones(len(x_mg)), x_mg])
-        return np.asarray(y_m - x_mg @ np.linalg.lstsq(x_mg, y_m, rcond=None)[0])
+            x_mg = _raise_to_powers(x_mg)
+        return np.column_stack([np.ones(len(x_mg)), x_mg])
 
     def free(self, k: int, keep: int, given: Sequence[int] = ()) -> Vector:
         """A variable without what a line gives to others, in a regression that has the variable `keep` as well."""
@@ -133,7 +133,11 @@ class Rows:
         enough = 1e-6 * np.array([self.x_md[:, i].var(), self.x_md[:, j].var()])
         if len(given) + 3 > len(x_m) or not (np.array([x_m.var(), y_m.var()]) > enough).all():
             return None
-        curve = max(_follow(y_m, x_m), _follow(x_m, y_m))
+        terms_mg = self._terms(given, curved)
+        curve = max(
+            _follow(to_m, _take_away(_raise_to_powers(self.x_md[:, [k]]), terms_mg), terms_mg.shape[1])
+            for to_m, k in ((y_m, i), (x_m, j))
+        )
         return Association(_correlate(x_m, y_m), _correlate(rank(x_m), rank(y_m)), curve)
 
 
@@ -155,11 +159,22 @@ def _correlate(x_m: Vector, y_m: Vector) -> float:
     return float(np.clip(x_m @ y_m / scale, -1, 1)) if scale > 0 else 0.0
 
 
-def _follow(y_m: Vector, x_m: Vector) -> float:
-    """How closely y follows a curve of degree three through x: root of the adjusted share of variance."""
-    x_m = x_m / (x_m.std() or 1.0)
-    x_mp = np.column_stack([x_m**power for power in range(_DEGREE + 1)])
-    rest_m = y_m - x_mp @ np.linalg.lstsq(x_mp, y_m, rcond=None)[0]
-    free = len(y_m) - x_mp.shape[1]
-    share = 1 - (rest_m.var() / (y_m.var() or 1.0)) * (len(y_m) - 1) / max(free, 1)
+def _raise_to_powers(x_mg: Matrix) -> Matrix:
+    """Columns, their squares and their cubes."""
+    return np.concatenate([x_mg**power for power in range(1, _DEGREE + 1)], axis=1)
+
+
+def _take_away(y_m: NDArray[np.float64], terms_mg: Matrix) -> NDArray[np.float64]:
+    """What is left of one or more columns when the best sum of terms is taken away."""
+    return np.asarray(y_m - terms_mg @ np.linalg.lstsq(terms_mg, y_m, rcond=None)[0])
+
+
+def _follow(y_m: Vector, x_mp: Matrix, n_terms: int) -> float:
+    """Root of the share of the variance of y that a sum of columns explains, adjusted for their number.
+
+    `n_terms` have been taken away from both before.
+    """
+    rest_m = _take_away(y_m, x_mp)
+    free = len(y_m) - n_terms
+    share = 1 - (rest_m @ rest_m) / (y_m @ y_m or 1.0) * free / max(free - x_mp.shape[1], 1)
     return float(np.sqrt(np.clip(share, 0, 1)))
