@@ -7,7 +7,8 @@
 Simulated cells: every mechanism × seven shapes, fixed seeds, the paper's graphs, noise and signal strength, so that the
 same tables meet every method on every machine. Third-party tables: every folder of a manifest, rows capped at 600, at
 most 110 variables, averaged over families. Writes one tidy row per table and method (scores.csv) and prints the means.
-Answers come from `graphbam.infer_many`, as a user gets them. With collider weights, directions are judged too.
+Answers come from `graphbam.infer_many`, as a user gets them. Directions are judged too, where the weights give them or
+collider weights are named: then in the paper's two steps.
 Baselines are methods of the benchmark, by name.
 """
 
@@ -24,8 +25,8 @@ import pandas as pd
 import torch
 
 import graphbam as gb
+from graphbam.benchmarks.answers import score_result
 from graphbam.benchmarks.baselines import load_baseline
-from graphbam.benchmarks.baselines.bam import answer_from
 from graphbam.benchmarks.cases import Problem, draw_problem, resolve_cases
 from graphbam.benchmarks.scores import score_answer
 from graphbam.graphs.graph import edge_classes
@@ -63,7 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("weights", help="name or path")
     parser.add_argument("-o", "--out", default="out/validate")
-    parser.add_argument("--colliders", help="name or path; without them no directions are judged")
+    parser.add_argument("--colliders", help="name or path; directions then come from these")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tables", help="folder of third-party tables with a manifest.csv")
     parser.add_argument("--per-cell", type=int, default=16)
@@ -123,8 +124,7 @@ def score_network(edges: LoadedWeights, colliders: LoadedColliders | None, case:
     pooled = calibration_error(p_bdd3, classes_bdd)
     rows = []
     for index, (result, p_dd3, classes_dd) in enumerate(zip(results, p_bdd3, classes_bdd, strict=True)):
-        kind = "undirected" if colliders is None else "cpdag"
-        scores = score_answer(answer_from(result), case.problems[index], kind)
+        scores = score_result(result, case.problems[index])
         scores["loss"] = edge_loss(p_dd3.clamp_min(1e-12).log()[None], classes_dd[None]).total().item()
         scores |= {"ece": calibration_error(p_dd3[None], classes_dd[None]), "cell_ece": pooled}
         rows.append(labels(case, index, "graphbam") | scores)
@@ -133,7 +133,9 @@ def score_network(edges: LoadedWeights, colliders: LoadedColliders | None, case:
 
 def answer_all(edges: LoadedWeights, colliders: LoadedColliders | None, case: Case) -> list[gb.Result]:
     """What a user gets for the tables of a case."""
-    results = gb.infer_many([problem.x_md for problem in case.problems], weights=edges, colliders=colliders)
+    directions = "two-step" if colliders else "one-pass" if edges.gives_answers else "none"
+    settings = {"weights": edges, "colliders": colliders, "directions": directions}
+    results = gb.infer_many([problem.x_md for problem in case.problems], **settings)
     if refused := [one for one in results if isinstance(one, gb.Failure)]:
         raise SystemExit(f"{case.name}: {refused[0]}")
     return [one for one in results if isinstance(one, gb.Result)]
