@@ -16,6 +16,7 @@ import argparse
 import dataclasses
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,14 @@ from graphbam.benchmarks.cases import MAX_ROWS, Problem, draw_problem, resolve_c
 from graphbam.benchmarks.pairs import read_pairs, score_pairs
 from graphbam.graphs.equivalence import dag_to_cpdag
 from graphbam.graphs.graph import SKELETON, directed_part, skeleton, undirected_part
-from graphbam.graphs.metrics import auroc, average_precision, expected_calibration_error, pair_values, reliability
+from graphbam.graphs.metrics import (
+    ancestor_distance,
+    auroc,
+    average_precision,
+    expected_calibration_error,
+    pair_values,
+    reliability,
+)
 from graphbam.nn.weights import LoadedWeights, load_weights
 from graphbam.simulation import SimulationConfig, World, sample_tables, world
 from graphbam.simulation.mechanisms import unit
@@ -133,8 +141,18 @@ def judge_tables(judge: Judge) -> Outcome:
         scores = {name: value for name, value in score_result(result, problem).items() if name not in COUNTS}
         if not case.is_dag:
             scores = {name if name in TABLE_SCORES else f"{name}, feedback": value for name, value in scores.items()}
+        elif find_spec("gadjid"):
+            scores |= measure_effects(problem.adjacency, result.dag(objective="shd").adjacency)
         rows.append({"case": case.name, "family": case.family} | scores)
+    if not find_spec("gadjid"):
+        print("no ancestor_distance: it needs the package gadjid; pip install 'graphbam[benchmark]'")
     return Outcome(mean_over_families(rows), rows, join_claims(claims))
+
+
+def measure_effects(truth_dd: np.ndarray, guess_dd: np.ndarray) -> Row:
+    """Share of effects that a DAG gets wrong, beside that of the empty graph."""
+    empty = ancestor_distance(truth_dd, np.zeros_like(truth_dd))
+    return {"ancestor_distance": ancestor_distance(truth_dd, guess_dd), "ancestor_distance, empty graph": empty}
 
 
 TABLE_SCORES = ("skeleton_ap", "skeleton_f1", "false_at_0.01", "false_at_0.05", "false_at_0.1")
