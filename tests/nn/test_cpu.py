@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from cases import each
-from graphbam.nn import cpu
+from graphbam.nn import cpu, spd
 from graphbam.nn.edge_net import MISSING, SET
 from graphbam.nn.layers import AxialAttention
 from graphbam.nn.weights import load_weights
@@ -18,6 +18,8 @@ def small_blocks(monkeypatch):
     """So that even toys are cut into blocks, the last of them smaller."""
     monkeypatch.setattr(cpu, "CELLS_IN_BLOCK", 16)
     monkeypatch.setattr(cpu, "SCORES_IN_BLOCK", 100)
+    monkeypatch.setattr(cpu, "MATRIX_CELLS_IN_BLOCK", 160)
+    monkeypatch.setattr(spd, "CELLS_AT_ONCE", 160)
 
 
 @pytest.fixture(params=[True, False])

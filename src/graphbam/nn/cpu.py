@@ -18,13 +18,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphbam.nn import spd
-from graphbam.nn.layers import AxialAttention, Dense, Embedding, PairBlock
+from graphbam.nn.layers import AxialAttention, BilinearBlock, Dense, Embedding, PairBlock, attend_bilinearly
 
 CELLS_IN_BLOCK = 2**14
 """Cells, or pairs, whose channels are handled at once."""
 
 SCORES_IN_BLOCK = 2**22
 """Attention scores that are held at once, 8 MB of bfloat16."""
+
+MATRIX_CELLS_IN_BLOCK = 2**20
+"""Entries of relations, all channels counted, that bilinear blocks handle at once."""
 
 LARGEST_SCORE = 100.0
 """Powers of two up to this one, and sums of many of them, are far from the end of the range of bfloat16."""
@@ -164,34 +167,66 @@ def asinh(x: Tensor) -> Tensor:
     return torch.addcmul(x.new_ones(()), x, x).sqrt_().add_(x.abs()).log_().copysign_(x)
 
 
-def reason(blocks: Iterable[nn.Module], z_bddp: Tensor, dtype: torch.dtype) -> None:
+def reason(layers: Iterable[nn.Module], z_bddp: Tensor, dtype: torch.dtype) -> None:
     """All pair blocks, in place; `dtype` is that of factors."""
+    blocks, pairs = [layer for layer in layers if isinstance(layer, PairBlock)], z_bddp.shape[1:3]
+    sides_sdd = z_bddp.new_empty(blocks[0].sides.out_features, *pairs, dtype=dtype)
+    products_tdd = z_bddp.new_empty(blocks[0].out.in_features, *pairs, dtype=dtype)
     for block in blocks:
-        assert isinstance(block, PairBlock)
         for z_ddp in z_bddp:
-            _multiply(block, z_ddp, dtype)
+            _read_sides(block, z_ddp, sides_sdd)
+            a1, b1, a2, b2, a3, b3 = sides_sdd.chunk(6)
+            for out, (a, b) in zip(products_tdd.chunk(3), [(a1, b1), (a2.mT, b2), (a3, b3.mT)], strict=True):
+                torch.bmm(a, b, out=out)
+            _add_products(block, z_ddp, products_tdd)
         _densify(block.dense, z_bddp, dtype)
 
 
-def _multiply(block: PairBlock, z_ddp: Tensor, dtype: torch.dtype) -> None:
-    """Sums over third variables, in place."""
-    d = z_ddp.shape[0]
-    sides = z_ddp.new_empty(block.sides.out_features, d * d, dtype=dtype)
-    weight, bias = block.sides.weight.to(dtype), block.sides.bias.to(dtype)[:, None]
-    for z_np, sides_sn in zip(_blocks(z_ddp.flatten(0, 1)), sides.split(CELLS_IN_BLOCK, 1), strict=True):
-        torch.addmm(bias, weight, block.norm(z_np).to(dtype).mT, out=sides_sn)
-    a1, b1, a2, b2, a3, b3 = sides.view(-1, d, d).chunk(6)
-    products = torch.cat([a1 @ b1, a2.mT @ b2, a3 @ b3.mT]).flatten(1)
-    scale = block.residual.scale.to(z_ddp.dtype)
-    weight, bias_p = _scale(block.out, scale * d**-0.5, dtype)[0], _scale(block.out, scale, dtype)[1]
-    for z_np, product_sn in zip(_blocks(z_ddp.flatten(0, 1)), products.split(CELLS_IN_BLOCK, 1), strict=True):
-        z_np.add_(F.linear(product_sn.mT, weight, bias_p))
+def _read_sides(block: PairBlock, z_ddp: Tensor, sides_sdd: Tensor) -> None:
+    """What a pair says to others: two sides of each product, one matrix per channel."""
+    weight, bias = block.sides.weight.to(sides_sdd.dtype), block.sides.bias.to(sides_sdd.dtype)[:, None]
+    parts = sides_sdd.flatten(1).split(CELLS_IN_BLOCK, 1)
+    for z_np, sides_sn in zip(_blocks(z_ddp.flatten(0, 1)), parts, strict=True):
+        torch.addmm(bias, weight, block.norm(z_np).to(sides_sdd.dtype).mT, out=sides_sn)
+
+
+def _add_products(block: PairBlock, z_ddp: Tensor, products_tdd: Tensor) -> None:
+    """Sums over third variables back into the channels of pairs, in place."""
+    scale, dtype = block.residual.scale.to(z_ddp.dtype), products_tdd.dtype
+    (weight, _), (_, bias) = _scale(block.out, scale * len(z_ddp) ** -0.5, dtype), _scale(block.out, scale, dtype)
+    parts = products_tdd.flatten(1).split(CELLS_IN_BLOCK, 1)
+    for z_np, product_tn in zip(_blocks(z_ddp.flatten(0, 1)), parts, strict=True):
+        z_np.add_(F.linear(product_tn.mT, weight, bias))
 
 
 # ── relations: (B, C, D, D) ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def each_resolvent(s: Tensor, poles: Iterable[float]) -> Iterator[Tensor]:
-    """`spd.resolvents`, one pole at a time: a dozen inverses of every matrix need not be held at once."""
+    """`spd.resolvents`, one pole at a time and each in the place of the one before; they may be changed."""
+    out = torch.empty_like(s, memory_format=torch.contiguous_format)
     for pole in poles:
-        yield spd.shifted_inverses(s, (pole,))[0]
+        spd.invert_into(out, s, pole)
+        yield out
+
+
+def correlate_(s: Tensor) -> Tensor:
+    """`spd.correlate` in place."""
+    scale = s.diagonal(dim1=-2, dim2=-1).rsqrt()
+    return s.mul_(scale[..., :, None]).mul_(scale[..., None, :])
+
+
+def relate(blocks: Iterable[nn.Module], s_bcdd: Tensor) -> Tensor:
+    """All bilinear blocks, a few channels at a time."""
+    s_bcdd = s_bcdd.clone()
+    for block in blocks:
+        assert isinstance(block, BilinearBlock)
+        attention, weight_c4 = block.attention, block.activation.weight.softmax(-1).to(s_bcdd.dtype)
+        scale = F.softplus(attention.scale).to(s_bcdd.dtype)[:, None, None]
+        k_bcdd, q_bcdd = attention.key(s_bcdd), attention.query(s_bcdd)
+        size = max(1, MATRIX_CELLS_IN_BLOCK // s_bcdd[:, 0].numel())
+        for c in torch.arange(s_bcdd.shape[1]).split(size):
+            part = slice(int(c[0]), int(c[-1]) + 1)
+            s = attend_bilinearly(s_bcdd[:, part], k_bcdd[:, part], q_bcdd[:, part], scale[part])
+            s_bcdd[:, part] = block.activation.bend(s, weight_c4[part])
+    return s_bcdd

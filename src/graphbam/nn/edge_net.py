@@ -227,8 +227,7 @@ class EdgeNet(Network):
         dtype = self.product_dtype(x_bmd)
         h_bmdc = self._observe(x_bmd, dtype, None if marks is None else marks.reshape(x_bmd.shape))
         raw_bcdd = s_bcdd = self.correlation(h_bmdc)
-        for block in self.bilinear:
-            s_bcdd = block(s_bcdd)
+        s_bcdd = self._relate(s_bcdd)
         if self.config.log_ridge:
             s_bcdd = spd.correlate(s_bcdd, self.config.log_ridge)
         z_bddo = self.head(x_bmd, h_bmdc, raw_bcdd, s_bcdd, rows, dtype)
@@ -257,6 +256,14 @@ class EdgeNet(Network):
         for layer in self.observation:
             h_bmdc = layer(h_bmdc)
         return h_bmdc
+
+    def _relate(self, s_bcdd: Tensor) -> Tensor:
+        """Relations after all bilinear blocks."""
+        if cpu.is_quick(s_bcdd):
+            return cpu.relate(self.bilinear, s_bcdd)
+        for block in self.bilinear:
+            s_bcdd = block(s_bcdd)
+        return s_bcdd
 
     def _embed_marks(self, marks_bmd: Tensor, dtype: torch.dtype) -> Tensor:
         """One learned vector per mark, added to the channels of the cells that bear it."""
@@ -489,7 +496,7 @@ class PairFeatures(nn.Module):
         weights = of_channels.split(raw_bcdd.shape[1], 1)
         start = self.size(evidence) + self.mix.bias.to(s_bcdd.dtype)
         z_bddp = start.expand(len(s_bcdd), *s_bcdd.shape[-2:], -1).contiguous()
-        inverses = map(spd.correlate, cpu.each_resolvent(raw_bcdd, RAW_POLES))
+        inverses = map(cpu.correlate_, cpu.each_resolvent(raw_bcdd, RAW_POLES))
         for k, part_bcdd in enumerate(itertools.chain([raw_bcdd, cross_bcdd], inverses)):
             cpu.add_features(z_bddp, part_bcdd, weights[k], (weights[n_plain + k] / 3, sqrt_m))
         self._mix_logarithm(z_bddp, s_bcdd, weights[2 * n_plain :])
@@ -507,5 +514,5 @@ class PairFeatures(nn.Module):
         for j, r_bcdd in enumerate(cpu.each_resolvent(s_bcdd, self.rational.poles)):
             log_bcdd.add_(r_bcdd, alpha=self.rational.weights[j] * self.rational.poles[j])
             if j in HEAD_POLES:
-                cpu.add_features(z_bddp, spd.correlate(r_bcdd), weights[1 + HEAD_POLES.index(j)])
+                cpu.add_features(z_bddp, cpu.correlate_(r_bcdd), weights[1 + HEAD_POLES.index(j)])
         cpu.add_features(z_bddp, log_bcdd, weights[0] / 3)

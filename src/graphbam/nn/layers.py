@@ -180,12 +180,18 @@ class BilinearAttention(nn.Module):
         self.scale = nn.Parameter(torch.zeros(channels))
 
     def forward(self, s_bcdd: Tensor, apart_b1dd: Tensor | None = None) -> Tensor:
-        k_bcdd, q_bcdd = self.key(s_bcdd), self.query(s_bcdd)
-        scores = spd.symmetrise(k_bcdd @ q_bcdd @ k_bcdd.mT)
-        a_bcdd = spd.spd_softmax(scores if apart_b1dd is None else scores.masked_fill(apart_b1dd, NEVER))
         scale = F.softplus(self.scale).to(s_bcdd.dtype)[:, None, None]
-        attended = spd.symmetrise(a_bcdd @ s_bcdd @ a_bcdd.mT)
-        return spd.correlate(s_bcdd + scale * attended)
+        return attend_bilinearly(s_bcdd, self.key(s_bcdd), self.query(s_bcdd), scale, apart_b1dd)
+
+
+def attend_bilinearly(
+    s_bcdd: Tensor, k_bcdd: Tensor, q_bcdd: Tensor, scale: Tensor, apart_b1dd: Tensor | None = None
+) -> Tensor:
+    """`BilinearAttention` from its keys and queries; channels go their own ways here."""
+    scores = spd.symmetrise(k_bcdd @ q_bcdd @ k_bcdd.mT)
+    a_bcdd = spd.spd_softmax(scores if apart_b1dd is None else scores.masked_fill(apart_b1dd, NEVER))
+    attended = spd.symmetrise(a_bcdd @ s_bcdd @ a_bcdd.mT)
+    return spd.correlate(s_bcdd + scale * attended)
 
 
 class SPDActivation(nn.Module):
@@ -199,7 +205,12 @@ class SPDActivation(nn.Module):
         self.weight = nn.Parameter(torch.tensor([2.0, 0.0, 0.0, 0.0]).repeat(channels, 1))
 
     def forward(self, s_bcdd: Tensor) -> Tensor:
-        w = self.weight.softmax(-1).to(s_bcdd.dtype)[:, :3, None, None].unbind(1)
+        return self.bend(s_bcdd, self.weight.softmax(-1).to(s_bcdd.dtype))
+
+    @staticmethod
+    def bend(s_bcdd: Tensor, weight_c4: Tensor) -> Tensor:
+        """The activation of some channels, given their weights."""
+        w = weight_c4[:, :3, None, None].unbind(1)
         return spd.correlate(s_bcdd * (w[0] + s_bcdd * (w[1] + s_bcdd * w[2])))
 
 

@@ -28,6 +28,9 @@ from torch import Tensor
 BLOCK_SIZE = 32
 """Largest matrix that one warp factorises in its registers; larger ones are put together from halves."""
 
+CELLS_AT_ONCE = 2**20
+"""Entries of matrices that a CPU inverts in one call: 4 MB."""
+
 LOG_POLES = 12
 """Number of resolvents in the fast logarithm."""
 
@@ -227,10 +230,18 @@ def shifted_inverses(s: Tensor, poles: Sequence[float]) -> Tensor:
         return k.mT @ k
     if s.is_cuda:
         return torch.stack([torch.linalg.inv_ex(s + pole * eye).inverse for pole in poles])
-    out = s.new_empty(len(poles), *s.shape)  # one pole at a time: a fraction of the memory of one large call
+    out = s.new_empty(len(poles), *s.shape)
     for j, pole in enumerate(poles):
-        out[j] = torch.cholesky_inverse(torch.linalg.cholesky_ex(s + pole * eye).L)
+        invert_into(out[j], s, pole)
     return out
+
+
+def invert_into(out: Tensor, s: Tensor, pole: float) -> None:
+    """Write (S + t I)⁻¹ into a contiguous `out` on a CPU, a few matrices at a time: their memory is used again."""
+    d = s.shape[-1]
+    ridge, size = pole * torch.eye(d, dtype=s.dtype, device=s.device), max(1, CELLS_AT_ONCE // d**2)
+    for part, inverse in zip(s.reshape(-1, d, d).split(size), out.view(-1, d, d).split(size), strict=True):
+        torch.cholesky_inverse(torch.linalg.cholesky_ex(part + ridge).L, out=inverse)
 
 
 def whitener(s: Tensor, floor: float) -> Tensor:
