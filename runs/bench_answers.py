@@ -57,6 +57,8 @@ SHAPES = ((10, 200), (20, 500), (50, 500))
 first."""
 TIMED = ((10, 200), (20, 200), (50, 200), (100, 500))
 """The same of the tables that are timed."""
+FEWEST = 10
+"""A point of a reliability diagram stands for so many claims at least."""
 
 TARGETS: dict[str, dict[str, tuple[str, float]]] = {
     "tables": {
@@ -491,7 +493,7 @@ def print_worst(rows: list[Row], n_worst: int = 8) -> None:
 
 
 def draw_reliability(answer: str, curves: dict[str, Claims], folder: Path) -> None:
-    """What was seen where a probability was said, one curve per section, and how often it was said."""
+    """What was seen where a probability was said (often enough), one curve per section, and how often it was said."""
     import matplotlib.pyplot as plt
 
     if not curves:
@@ -499,9 +501,9 @@ def draw_reliability(answer: str, curves: dict[str, Claims], folder: Path) -> No
     figure, (above, below) = plt.subplots(2, 1, figsize=(4, 5), sharex=True, height_ratios=[3, 1], layout="constrained")
     above.plot([0, 1], [0, 1], color="0.7", linewidth=1)
     for section, claims in curves.items():
-        points = reliability(*claims)
-        error = expected_calibration_error(*claims)
-        (line,) = above.plot(points.said, points.seen, "o-", markersize=4, label=f"{section}, error {error:.3f}")
+        said, seen, number = reliability(*claims)
+        label, often = f"{section}, error {expected_calibration_error(*claims):.3f}", number >= FEWEST
+        (line,) = above.plot(said[often], seen[often], "o-", markersize=4, label=label)
         below.stairs(*np.histogram(claims.p_n, 15, (0, 1)), color=line.get_color())
     above.set(title=f"{answer}: said and seen", ylabel="frequency", xlim=(0, 1), ylim=(0, 1))
     below.set(xlabel="probability", ylabel="number", yscale="log")
