@@ -1,7 +1,11 @@
 """Tables per second that the simulator makes; the numbers of docs/performance.md, section Simulation.
 
 python runs/bench_simulation.py --device cpu --threads 2
+python runs/bench_simulation.py --workers 2
 python runs/bench_simulation.py --device cuda --json simulation.json
+
+With `--workers`, that many processes of one thread each simulate at the same time, as in training, and the seconds are
+those that the processor spent: other programs on the machine do not count.
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ import argparse
 import json
 import platform
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -30,6 +36,9 @@ def main() -> None:
     if options.floor:
         print(floor_table(options.presets))
         return
+    if options.workers:
+        print(worker_table(options))
+        return
     rows = [
         measure(preset, shape, n_tables, options)
         for preset in options.presets
@@ -44,6 +53,7 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=sorted(BATCHES), default="cpu")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads")
+    parser.add_argument("--workers", type=int, help="CPU only: processes of one thread each instead of threads")
     parser.add_argument("--seconds", type=float, default=5.0, help="least time for each row")
     parser.add_argument("--presets", nargs="+", choices=sorted(PRESETS), default=["paper", "broad-1", "broad"])
     parser.add_argument("--floor", action="store_true", help="count launches and bytes of the GPU batches")
@@ -90,6 +100,38 @@ def median_time(call, least_seconds: float) -> float:
         call()
         times.append(time.perf_counter() - start)
     return sorted(times)[len(times) // 2]
+
+
+def worker_table(options: argparse.Namespace) -> str:
+    """Tables per second of processor time, one process and all of them together."""
+    lines = [
+        f"{options.workers} processes\n\n| preset | d | M | tables at once | tables/s each | together |",
+        "|---|---|---|---|---|---|",
+    ]
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+        for preset in options.presets:
+            for shape, n_tables in BATCHES["cpu"].items():
+                calls = [
+                    pool.submit(count_tables, preset, shape, n_tables, options.seconds, seed)
+                    for seed in range(options.workers)
+                ]
+                rates = [call.result() for call in calls]
+                numbers = [*shape, n_tables, f"{sum(rates) / len(rates):,.0f}", f"{sum(rates):,.0f}"]
+                lines.append(f"| {preset} | " + " | ".join(map(str, numbers)) + " |")
+    return "\n".join(lines)
+
+
+def count_tables(preset: str, shape: tuple[int, int], n_tables: int, seconds: float, seed: int) -> float:
+    """Tables per second of processor time that this process makes with one thread."""
+    torch.set_num_threads(1)
+    config, rng = SimulationConfig.preset(preset), torch.Generator().manual_seed(seed)
+    sizes = {"n_tables": n_tables, "n_variables": shape[0], "n_samples": shape[1]}
+    sample_tables(rng, config, **sizes)
+    began, n_batches = time.process_time(), 0
+    while time.process_time() - began < seconds:
+        sample_tables(rng, config, **sizes)
+        n_batches += 1
+    return n_batches * n_tables / (time.process_time() - began)
 
 
 class Counter(TorchDispatchMode):
