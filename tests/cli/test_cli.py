@@ -92,7 +92,7 @@ def test_simulate_agrees_with_python(tmp_path, capsys, monkeypatch):
         ("--mechanism", "sinus", "error: mechanism='sinus' is unknown; choose from chebyshev, cosine,"),
         ("--graph", "ring", "error: graph='ring' is unknown; choose from bipartite-layers, erdos-renyi,"),
         ("--noise", "pink", "error: noise='pink' is unknown; choose from exponential, gaussian,"),
-        ("--preset", "wide", "error: preset='wide' is unknown; choose from broad, broad-1, literal, paper"),
+        ("--preset", "wide", "error: preset='wide' is unknown; choose from broad, broad-1, literal, paper, textbook"),
         ("--n-variables", "1", "error: n_variables=1 is too few; use at least 2"),
         ("--n-samples", "0", "error: n_samples=0 is too few; use at least 2"),
         ("--degree", "-1", "error: degree=-1.0 must be positive"),

@@ -75,7 +75,7 @@ def test_wrong_values_are_refused_by_name(changes, message):
 def test_unknown_keys_and_presets_are_refused():
     with pytest.raises(ConfigError, match="no field 'zoom'; it has mechanisms"):
         SimulationConfig.from_dict({"zoom": 1})
-    with pytest.raises(ConfigError, match="choose from broad, broad-1, literal, paper"):
+    with pytest.raises(ConfigError, match="choose from broad, broad-1, literal, paper, textbook"):
         SimulationConfig.preset("wide")
 
 

@@ -59,7 +59,7 @@ def test_arrows_of_a_world_transmit(name):
     r_bee = torch.stack([torch.corrcoef(x_me.T.double()).nan_to_num() for x_me in world.x_bme]).abs()
     before = reach(world.adj_bee) | torch.eye(world.adj_bee.shape[-1], dtype=torch.bool)
     related = (before.mT.float() @ before.float()) > 0
-    assert r_bee[world.adj_bee].mean() > 0.15
+    assert r_bee[world.adj_bee].mean() > (0.1 if name == "single-cell" else 0.15)  # few transcripts are counted
     if name not in SERIES and world.set_bme is None:  # slow series look alike without a reason, cells by library size
         assert r_bee[~related].median() < (0.12 if name == "single-cell" else 0.08)
 
@@ -94,6 +94,16 @@ def test_monitoring_has_rows_that_resemble_their_neighbours():
     x_bmd = sample_tables(generator(), of_world("monitoring"), n_tables=60, n_variables=8, n_samples=300).x_bmd
     lag_bd = (x_bmd[:, 1:] * x_bmd[:, :-1]).mean(1)
     assert 0.3 < lag_bd.mean() < 0.9
+
+
+def test_columns_of_textbook_tables_are_alike():
+    def spread(preset):
+        x_bmd = sample_tables(
+            generator(), SimulationConfig.preset(preset), n_tables=80, n_variables=8, n_samples=300
+        ).x_bmd
+        return (x_bmd**4).mean(1).log().std(1).median()
+
+    assert spread("textbook") < 0.6 * spread("broad-1")
 
 
 def test_questionnaires_have_few_levels_and_one_trait_behind_them():
@@ -152,9 +162,9 @@ def test_an_experiment_moves_descendants_of_its_target_and_nobody_else():
         ).amax(0)
         apart_b11 = ~shares_of_a_sum(x_bme) if name == "single-cell" else torch.ones(n_tables, 1, 1).bool()
         others_be = ~later_be & ~is_target_be1[..., 0] & apart_b11[..., 0]
-        assert follow_be[is_target_be1[..., 0]].mean() > 0.5
+        assert follow_be[is_target_be1[..., 0]].mean() > 0.4
         assert follow_be[others_be].quantile(0.99) < 0.1
-        assert follow_be[child_be].mean() > 0.2
+        assert follow_be[child_be].mean() > 0.15
 
 
 @each("name", sorted(SETTABLE - {"single-cell"}))  # where counts are drawn, one more changes all that follow
@@ -224,8 +234,9 @@ def test_the_looks_of_a_pair_do_not_tell_its_direction(found_pairs, habit):
     assert 0.4 < right < 0.6
 
 
-def test_the_order_of_r2_does_not_tell_directions_in_linear_worlds(rng):
-    config = SimulationConfig.broad().narrow(mechanism="linear")
+@each("preset", ["broad", "textbook"])
+def test_the_order_of_r2_does_not_tell_directions_in_linear_worlds(rng, preset):
+    config = SimulationConfig.preset(preset).narrow(mechanism="linear")
     tables = sample_tables(
         rng, dataclasses.replace(config, hidden=0.0, missing=0.0), n_tables=120, n_variables=10, n_samples=300
     )
@@ -239,7 +250,8 @@ def test_the_order_of_r2_does_not_tell_directions_in_linear_worlds(rng):
 
 
 def test_columns_as_found_have_humps_grids_and_skew():
-    x_nm = found_marginal(generator(), torch.rand(600, generator=generator(1)), 400)
+    kind_n, size_n = torch.rand(2, 600, generator=generator(1))
+    x_nm = found_marginal(generator(), kind_n, size_n, 400)
     assert (x_nm.mean(1).abs() < 1e-3).all()
     distinct = torch.tensor([len(row.unique()) for row in x_nm])
     assert 0.05 < (distinct < 60).float().mean() < 0.3  # counts
@@ -247,10 +259,7 @@ def test_columns_as_found_have_humps_grids_and_skew():
     assert (skewness > 1).float().mean() > 0.15
     assert (skewness < -1).float().mean() > 0.03
     looks = torch.tensor(
-        [
-            len(row.unique())
-            for row in found_looks(generator(), torch.rand(600, 1, generator=generator(1)), torch.randn(600, 400))
-        ]
+        [len(row.unique()) for row in found_looks(generator(), kind_n[:, None], size_n[:, None], torch.randn(600, 400))]
     )
     assert 0.25 < (looks < 200).float().mean() < 0.55
 

@@ -4,7 +4,8 @@ Every choice that differs from table to table is a dictionary ``{name: weight}``
 is a dictionary with one entry. ``SimulationConfig.preset("paper")`` holds the paper's values as its authors
 ran them, ``"literal"`` the formulas as printed, ``"broad"`` the wide mixture that a network for real tables
 needs; ``"broad-1"`` is that mixture before hidden variables, interventions, missing cells and named worlds joined it,
-which the first shipped weights learnt from.
+which the first shipped weights learnt from. ``"textbook"`` is what papers on methods simulate: columns that are all
+alike, most of them normal.
 """
 
 from __future__ import annotations
@@ -395,6 +396,19 @@ PRESETS["broad-1"] = SimulationConfig(
     growing=0.60,
     robust=True,
 )
+PRESETS["textbook"] = dataclasses.replace(
+    PRESETS["broad-1"],
+    mechanisms={"linear": 0.60, "gp": 0.12, "mlp": 0.12, "gp_additive": 0.08, "sine": 0.08},
+    per_node_mechanisms=0.0,
+    graphs={"erdos-renyi": 0.60, "scale-free": 0.25, "bipartite-layers": 0.15},
+    noises={"gaussian": 0.70, "uniform": 0.10, "laplace": 0.10, "student": 0.10},
+    per_node_noises=0.0,
+    discrete=0.0,
+    skewed=0.0,
+    rounded=0.0,
+    measurement_noise=0.0,
+    autocorrelated=0.0,
+)
 PRESETS["broad"] = dataclasses.replace(
     PRESETS["broad-1"],
     hidden=0.25,
@@ -402,6 +416,7 @@ PRESETS["broad"] = dataclasses.replace(
     missing=0.20,
     worlds={
         "as-found": 0.20,
+        "textbook": 0.14,
         "monitoring": 0.08,
         "gene-dynamics": 0.07,
         "single-cell": 0.05,

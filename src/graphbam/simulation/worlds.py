@@ -191,6 +191,21 @@ def by_kind(kind_n: Tensor, cases: Sequence[tuple[float, Callable[..., Tensor]]]
     return y_nm
 
 
+def draw_alike(rng: torch.Generator, n_traits: int, n_tables: int, n_variables: int) -> Tensor:
+    """Numbers in [0, 1) that decide about columns, (traits, B, E); in half of the tables all columns have the same.
+
+    Columns of one table are often one thing measured many times: stations, genes, items, machines of one make.
+
+    Examples
+    --------
+    >>> traits_2be = draw_alike(torch.Generator().manual_seed(0), 2, 400, 5)
+    >>> bool(0.4 < (traits_2be.std(2) < 1e-6).all(0).float().mean() < 0.6)
+    True
+    """
+    alike_b1 = rand(rng, n_tables, 1) < 0.5
+    return torch.where(alike_b1, rand(rng, n_traits, n_tables, 1), rand(rng, n_traits, n_tables, n_variables))
+
+
 def put(cells: SetCells | None, where: tuple[Tensor | slice, Tensor | int], x_km: Tensor) -> Tensor:
     """Values of variables, `where` they are, after the experiment has set some; unchanged without an experiment."""
     return x_km if cells is None else cells.apply(where, x_km)
@@ -235,7 +250,7 @@ def _count(rng: torch.Generator, z_bem: Tensor) -> Tensor:
     """Transcripts that are counted, given log expression."""
     n_tables, n_variables, n_samples = z_bem.shape
     depth_b11, spread_b11, lost_b11, kind_b11 = rand(rng, 4, n_tables, 1, 1)
-    level_be1 = math.log(0.3) + math.log(60) * depth_b11 + 1.2 * randn(rng, n_tables, n_variables, 1)
+    level_be1 = math.log(0.08) + math.log(225) * depth_b11 + 1.2 * randn(rng, n_tables, n_variables, 1)
     library_b1m = torch.exp((0.1 + 0.6 * spread_b11) * randn(rng, n_tables, 1, n_samples))
     rate_bem = torch.exp((level_be1 + (0.4 + rand(rng, n_tables, n_variables, 1)) * z_bem).clamp(-6, 6)) * library_b1m
     burst_bem = torch.exp(0.5 * randn(rng, *rate_bem.shape) - 0.125)
@@ -385,7 +400,7 @@ def _load(rng: torch.Generator, n_tables: int, length: int) -> Tensor:
 
 def _meter(rng: torch.Generator, x_bem: Tensor) -> Tensor:
     """What the instruments show: values as they are, exponentials (rates, delays), counts, loads with a ceiling."""
-    kind_be1, size_be1, step_be1 = rand(rng, 3, *x_bem.shape[:2], 1)
+    kind_be1, size_be1, step_be1 = draw_alike(rng, 3, *x_bem.shape[:2])[..., None]
     rate_bem = torch.exp((0.3 + size_be1) * x_bem)
     count_bem = torch.round(rate_bem * (0.5 + 20 * step_be1.square()))
     capped_bem = x_bem.clamp(max=0.5 + 1.5 * size_be1)
@@ -456,13 +471,10 @@ def as_found(
     kinds = {"erdos-renyi": 0.6, "scale-free": 0.2, "small-world": 0.1, "stochastic-block": 0.1}
     degrees = (0.9, 0.95) if n_variables == 2 else (1.0, 3.5)
     adj_bee = limit_parents(rng, draw_graphs(rng, n_tables, n_variables, kinds, degrees), MOST_PARENTS)
-    alike_b1 = rand(rng, n_tables, 1) < 0.5  # half of all tables have columns of one kind
-    kind_n, looks_n = (
-        torch.where(alike_b1, rand(rng, n_tables, 1), rand(rng, n_tables, n_variables)).flatten() for _ in range(2)
-    )
-    plain_n, ratio_n, bent_n = rand(rng, 3, n_tables * n_variables)
+    kind_n, size_n, plain_n, looks_n, growth_n = draw_alike(rng, 5, n_tables, n_variables).flatten(1)
+    ratio_n, bent_n = rand(rng, 2, n_tables * n_variables)
     kind_n = torch.where((plain_n < 0.4) & adj_bee.any(1).flatten(), PLAIN, kind_n)
-    noise_nm, ratio_n = found_marginal(rng, kind_n, n_samples), 0.08 * 25**ratio_n  # noise over signal
+    noise_nm, ratio_n = found_marginal(rng, kind_n, size_n, n_samples), 0.08 * 25**ratio_n  # noise over signal
     x_nm = torch.zeros_like(noise_nm)
     for step in by_depth(draw_weights(rng, adj_bee)):
         y_km = noise_nm[step.row_k]
@@ -472,23 +484,26 @@ def as_found(
             bend_nm[is_bent_n] = random_spline(rng, parents_nm[is_bent_n])
             spread_km = torch.exp(0.8 * unit(step.add_up(bend_nm)).clamp(-3, 3))
             y_km = unit(step.add_up(found_response(rng, parents_nm))) + ratio_n[step.row_k, None] * spread_km * y_km
-        y_km = unit(found_looks(rng, looks_n[step.row_k, None], unit(y_km)).clamp(-8, 8))
+        looks_k1, growth_k1 = looks_n[step.row_k, None], growth_n[step.row_k, None]
+        y_km = unit(found_looks(rng, looks_k1, growth_k1, unit(y_km)).clamp(-8, 8))
         x_nm[step.row_k] = put(cells, (step.row_k // n_variables, step.row_k % n_variables), y_km)
     return World(x_nm.view(n_tables, n_variables, n_samples).mT, adj_bee, mark(cells))
 
 
-def found_marginal(rng: torch.Generator, kind_n: Tensor, n_samples: int) -> Tensor:
+def found_marginal(rng: torch.Generator, kind_n: Tensor, size_n: Tensor, n_samples: int) -> Tensor:
     """Rows of unit variance: mixtures of up to ten humps, uniform, bounded, skewed, counts, heavy tails, normal.
 
-    Where a row's `kind` lies decides which: in [0, 1), or `PLAIN` for normal ones.
+    Where a row's `kind` lies decides which: in [0, 1), or `PLAIN` for normal ones. Its `size`, in [0, 1), decides how
+    skewed, heavy or humped.
 
     Examples
     --------
-    >>> found_marginal(torch.Generator().manual_seed(0), torch.tensor([0.1, 0.5, 0.9]), 50).shape
+    >>> kind_n = torch.tensor([0.1, 0.5, 0.9])
+    >>> found_marginal(torch.Generator().manual_seed(0), kind_n, torch.rand(3), 50).shape
     torch.Size([3, 50])
     """
-    n_rows = len(kind_n)
-    size_n1, coin_n1 = rand(rng, 2, n_rows, 1)
+    n_rows, size_n1 = len(kind_n), size_n[:, None]
+    coin_n1 = rand(rng, n_rows, 1)
     e_nm, u_nm = randn(rng, n_rows, n_samples), rand(rng, n_rows, n_samples).clamp(1e-6, 1 - 1e-6)
 
     def humps(e: Tensor, u: Tensor, size: Tensor) -> Tensor:
@@ -556,12 +571,12 @@ def random_spline(rng: torch.Generator, x_nm: Tensor, n_knots: int = 6) -> Tenso
     return unit(y_nm)
 
 
-def found_looks(rng: torch.Generator, kind_b1: Tensor, y_bm: Tensor) -> Tensor:
+def found_looks(rng: torch.Generator, kind_b1: Tensor, size_b1: Tensor, y_bm: Tensor) -> Tensor:
     """What befalls any column: growth by factors, rounding to 5 to 200 levels, a ceiling or floor.
 
-    Where in [0, 1) its `kind` lies decides about the first two.
+    Where in [0, 1) its `kind` lies decides about the first two, its `size` how much.
     """
-    size_b1, levels_b1, capped_b1 = rand(rng, 3, len(y_bm), 1)
+    levels_b1, capped_b1 = rand(rng, 2, len(y_bm), 1)
     y_bm = torch.where(kind_b1 < 0.3, unit(torch.exp((0.3 + 0.9 * size_b1) * y_bm.clamp(-4, 4))), y_bm)
     top_b1 = 0.8 + 1.5 * size_b1
     y_bm = torch.where(capped_b1 < 0.06, y_bm.clamp(max=top_b1), y_bm)
