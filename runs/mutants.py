@@ -684,7 +684,7 @@ MUTANTS = (
     ),
     Mutant(
         "runs/validate.py",
-        "gb.infer_many([problem.x_md for problem in case.problems], weights=edges, colliders=colliders)",
+        "gb.infer_many([problem.x_md for problem in case.problems], **settings)",
         "[gb.Result(tuple(map(str, range(one.x_md.shape[1]))), edges.probabilities(torch.tensor(one.x_md)[None])[0]"
         ".numpy()) for one in case.problems]",
         "tests/runs/test_validate.py",
