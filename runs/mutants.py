@@ -347,6 +347,28 @@ MUTANTS = (
         "tests/test_result.py",
         "an open edge counts as right where it points backwards",
     ),
+    # ── questions ─────────────────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        "questions/blanket.py",
+        "parent, child = linked * arrow_dd[others, k], linked * arrow_dd[k, others]",
+        "child, parent = linked * arrow_dd[others, k], linked * arrow_dd[k, others]",
+        "tests/questions/test_blanket.py",
+        "parents are told as children",
+    ),
+    Mutant(
+        "questions/comparison.py",
+        'return "lost" if here else "gained" if there else ""',
+        'return "gained" if here else "lost" if there else ""',
+        "tests/questions/test_comparison.py",
+        "links that were lost are told as gained",
+    ),
+    Mutant(
+        "questions/sizes.py",
+        "size = float(x_m @ y_m / (x_m @ x_m))",
+        "size = float(x_m @ y_m / (y_m @ y_m))",
+        "tests/questions/test_sizes.py",
+        "the size of a link is that of its reverse",
+    ),
     # ── output ────────────────────────────────────────────────────────────────────────────────────────────
     Mutant(
         "output/files.py",
