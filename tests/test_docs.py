@@ -139,3 +139,19 @@ def test_directions_lead_to_an_effect(tmp_path, monkeypatch, colliders):
     plain = np.polyfit(scope["training"], scope["wage"], 1)[0]
     assert plain == pytest.approx(3, abs=0.15)
     assert {path.name for path in tmp_path.iterdir()} == {"wages.png", "wages.graphml"}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_questions_get_the_answers_the_page_gives(tmp_path, monkeypatch):
+    pytest.importorskip("dowhy")
+    monkeypatch.chdir(tmp_path)
+    scope = {}
+    for block in read_blocks("questions.md"):
+        exec(block, scope)
+    assert set(scope["blanket"].variables) == {"training", "talent"}
+    assert scope["reasons"].explained_by == ("talent", "training")
+    assert scope["roles"].adjustment_sets == [("talent",)]
+    assert scope["roles"].adjustment["valid"][0] > 0.7
+    assert scope["estimate"].value == pytest.approx(2, abs=0.1)
+    assert scope["score"].direction_accuracy == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"why.png"}

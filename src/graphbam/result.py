@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from graphbam.questions.blanket import MarkovBlanket
     from graphbam.questions.comparison import Comparison, Score
     from graphbam.questions.reasons import Reasons
+    from graphbam.questions.roles import Roles
 
 VERSION = 1
 """Of the form of `Result.to_dict`."""
@@ -678,6 +679,44 @@ class Result:
         from graphbam.questions.sizes import measure_links
 
         return measure_links(self, Cut.read(cut, threshold=threshold, fdr=fdr))
+
+    def roles(
+        self,
+        treatment: str,
+        outcome: str,
+        cut: Cut | float | None = None,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
+        n_draws: int = 200,
+        seed: int = 0,
+    ) -> Roles:
+        """What the other variables are to the effect of one variable on another, and what to adjust for.
+
+        Parameters
+        ----------
+        treatment, outcome : str
+            The effect of the first on the second is asked for.
+        cut, threshold, fdr
+            Choose the links of the DAG that adjustment sets are for, as in `dag`.
+        n_draws, seed : int
+            Number of DAGs that are drawn from the probabilities, and the seed; see `graphbam.questions.roles`.
+
+        Returns
+        -------
+        Roles
+            `table` with the probabilities of confounder, mediator, collider and instrument; `adjustment`, sets that
+            close every back door of `graph`; `to_dowhy`; ``print`` it.
+
+        Raises
+        ------
+        OrientationMissingError
+            If nothing is known of directions.
+        """
+        from graphbam.questions.roles import find_roles
+
+        chosen = Cut.read(cut, threshold=threshold, fdr=fdr)
+        return find_roles(self, treatment, outcome, chosen, n_draws, np.random.default_rng(seed))
 
     def compare(
         self,

@@ -20,6 +20,7 @@ from graphbam.graphs.graph import (
     Graph,
     ancestors,
     check_adjacency,
+    d_separated,
     directed_part,
     edge_classes,
     is_dag,
@@ -29,7 +30,18 @@ from graphbam.graphs.graph import (
     undirected_part,
     v_structures,
 )
-from oracle import acyclic, all_pdags, dags, descendants, loop_v_structures, markov_classes, random_dag, union
+from oracle import (
+    acyclic,
+    all_dags,
+    all_pdags,
+    d_separations,
+    dags,
+    descendants,
+    loop_v_structures,
+    markov_classes,
+    random_dag,
+    union,
+)
 
 COLLIDER = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]], dtype=np.int8)
 CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=np.int8)
@@ -268,3 +280,17 @@ def test_graph_refuses_what_is_no_adjacency():
         Graph(["a"], np.zeros((1, 2)))
     with pytest.raises(GraphError, match="cycle"):
         Graph(["a", "b", "c"], CYCLE).to_cpdag()
+
+
+# ── independence ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_d_separation_is_that_of_open_paths():
+    for dag in all_dags(4)[::9]:
+        found = set()
+        for i, j in itertools.combinations(range(4), 2):
+            others = [k for k in range(4) if k not in (i, j)]
+            for size in range(3):
+                found |= {(i, j, held) for held in itertools.combinations(others, size) if d_separated(dag, i, j, held)}
+        assert {(i, j, tuple(sorted(held))) for i, j, held in d_separations(dag)} == found
+        assert all(d_separated(dag, j, i, held) for i, j, held in found)

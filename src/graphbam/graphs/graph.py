@@ -33,6 +33,7 @@ __all__ = [
     "Graph",
     "ancestors",
     "check_adjacency",
+    "d_separated",
     "directed_part",
     "edge_classes",
     "find_obstacle",
@@ -307,6 +308,32 @@ def ancestors(dag: ArrayLike) -> BoolMatrix:
     for node in topological_order(edges)[::-1]:
         before[node] |= before[edges[node]].any(axis=0)
     return before
+
+
+def d_separated(dag: ArrayLike, a: int, b: int, given: Iterable[int] = ()) -> bool:
+    """Whether a DAG says that two variables are independent given others.
+
+    They are if no path joins them in the moral graph of the two, the given ones and all their ancestors, once the given
+    ones are taken out.
+
+    Examples
+    --------
+    In 0 → 2 ← 1 the two causes are independent, until their child is known:
+
+    >>> collider = [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
+    >>> d_separated(collider, 0, 1), d_separated(collider, 0, 1, [2])
+    (True, False)
+    """
+    edges, held = check_adjacency(dag), list(given)
+    concerned = np.asarray(ancestors(edges)[:, [a, b, *held]].any(axis=1))
+    edges = edges & concerned & concerned[:, None]
+    joined = edges | edges.T | (edges.astype(np.int64) @ edges.T.astype(np.int64) > 0)
+    joined[held] = joined[:, held] = False
+    reached = np.zeros(len(edges), dtype=bool)
+    reached[a] = True
+    while not np.array_equal(reached, grown := reached | joined[reached].any(axis=0)):
+        reached = grown
+    return not reached[b]
 
 
 def find_obstacle(adj: ArrayLike) -> str | None:

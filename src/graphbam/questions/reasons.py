@@ -2,14 +2,15 @@
 
 The probabilities are the network's answer. Correlations are a rough check beside it, on up to 1,000 rows of the table
 as the network saw it: of lines, of ranks, and of curves of degree three. Third variables are taken away by such curves
-too. Those that explain a pair away are found one after another, each the one that leaves least of the two's strongest
-correlation, three at most, as long as each takes a tenth of it away.
+too. Those that explain a pair away are searched for among all others, then in twos and threes among the ten likeliest
+to be linked with one of the pair: the set that leaves least of the strongest correlation, if it takes a tenth away.
 """
 
 from __future__ import annotations
 
 import base64
 import html
+import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-MOST_EXPLAINING = 3
+MOST_EXPLAINING, MOST_TRIED = 3, 10
 LEAST_STEP = 0.1
 """A third variable explains if it takes away this share of what is there, or more."""
 
@@ -154,18 +155,16 @@ class Reasons:
         assert first.association is not None
         start = first.association.strength
         if not thirds:
-            return ["No single other variable takes a tenth of that away."]
+            return ["No one, two or three others that were tried take a tenth of that away."]
         last = thirds[-1]
         left = "next to nothing of either" if last.association is None else f"{last.association.strength:.2f}"
         who = _join(last.given)
         if self.explained_by:
             return [
-                f"Given {who}, {left} of {start:.2f} is left, no more than chance would give: {who} can explain it."
+                f"Given {who}, {left} of {start:.2f} is left, no more than chance would give: {who} could explain it."
             ]
-        one_by_one = "" if len(last.given) == 1 else "Taken one after another, "
-        return [
-            f"{one_by_one}{who} {'leaves' if len(last.given) == 1 else 'leave'} least of it: {left} of {start:.2f}."
-        ]
+        together = f"{who} leaves" if len(last.given) == 1 else f"Together, {who} leave"
+        return [f"{together} least of it: {left} of {start:.2f}."]
 
     def _say_all(self, step: Evidence) -> str:
         n_others, chance = len(self.names) - 2, self.rows.chance if self.rows else 0.0
@@ -317,30 +316,38 @@ def _collect(result: Result, rows: Rows, i: int, j: int) -> list[Evidence]:
         return []
     others = [k for k in range(result.n_variables) if k not in (i, j) and rows.varies(k)]
     steps = [Evidence((), plain)]
-    for held in _explain(rows, i, j, others, plain):
+    for held in _explain(result, rows, i, j, others, plain):
         steps.append(Evidence(tuple(result.names[k] for k in held), rows.associate(i, j, held, curved=True)))
     if others:
-        held = _choose_held(result, rows, i, j, others)
-        steps.append(Evidence(tuple(result.names[k] for k in held), rows.associate(i, j, held), is_all=True))
+        everyone = _choose_held(result, rows, i, j, others)
+        steps.append(Evidence(tuple(result.names[k] for k in everyone), rows.associate(i, j, everyone), is_all=True))
     return steps
 
 
-def _explain(rows: Rows, i: int, j: int, others: Sequence[int], plain: Association) -> list[list[int]]:
-    """Sets of one, two … third variables, each with the one more that leaves least of the correlation."""
-    sets: list[list[int]] = []
-    held: list[int] = []
-    now = plain
-    while len(held) < MOST_EXPLAINING and not is_chance(now, rows):
-        tried = [(rows.associate(i, j, [*held, k], curved=True), k) for k in others if k not in held]
-        kept = [(one, k) for one, k in tried if one is not None]
-        if not kept:
+def _explain(
+    result: Result, rows: Rows, i: int, j: int, others: Sequence[int], plain: Association
+) -> list[tuple[int, ...]]:
+    """Sets of one, two and three third variables that leave least of the correlation, as long as each leaves less."""
+    sets: list[tuple[int, ...]] = []
+    if is_chance(plain, rows):
+        return sets
+    best = plain.strength
+    near = _rank_neighbours(result, i, j, others)[:MOST_TRIED]
+    for size in range(1, MOST_EXPLAINING + 1):
+        if sets and is_chance(rows.associate(i, j, sets[-1], curved=True) or plain, rows):
             break
-        best, k = min(kept, key=lambda pair: (pair[0].strength, pair[1]))
-        if best.strength > (1 - LEAST_STEP) * now.strength:
-            break
-        held, now = [*held, k], best
-        sets.append(held)
+        tried = itertools.combinations(sorted(near) if size > 1 else others, size)
+        found = [(one.strength, held) for held in tried if (one := rows.associate(i, j, held, curved=True)) is not None]
+        if found and min(found)[0] <= (1 - LEAST_STEP) * best:
+            best, held = min(found)
+            sets.append(held)
     return sets
+
+
+def _rank_neighbours(result: Result, i: int, j: int, others: Sequence[int]) -> list[int]:
+    """Others, those likeliest to be linked with one of the two first."""
+    p_d = result.probabilities[[i, j], :, SKELETON].max(axis=0)
+    return sorted(others, key=lambda k: -p_d[k])
 
 
 def _choose_held(result: Result, rows: Rows, i: int, j: int, others: Sequence[int]) -> list[int]:
@@ -348,8 +355,7 @@ def _choose_held(result: Result, rows: Rows, i: int, j: int, others: Sequence[in
     room = min(len(others), max(1, int(rows.worth / ROWS_PER_TERM)))
     if room == len(others):
         return list(others)
-    p_d = result.probabilities[[i, j], :, SKELETON].max(axis=0)
-    return sorted(sorted(others, key=lambda k: -p_d[k])[: min(room, MOST_HELD)])
+    return sorted(_rank_neighbours(result, i, j, others)[: min(room, MOST_HELD)])
 
 
 def is_chance(found: Association, rows: Rows) -> bool:
