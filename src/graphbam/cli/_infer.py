@@ -15,6 +15,7 @@ import typer
 
 from graphbam.errors import ConfigError, GraphbamError, Setting
 from graphbam.inference.settings import flat_fields
+from graphbam.output.easel import Easel
 
 if TYPE_CHECKING:
     from graphbam.graphs.cut import Cut
@@ -81,11 +82,12 @@ def infer(
     settings |= {"tiers": _read_tiers(tiers)} | ({} if cpdag else {"directions": "none"})
     _check_out(out)
     source = _find_source(table)
-    with _progress(quiet or as_json) as progress:
-        cut = _read_cut(objective, threshold, fdr)
-        answers = _infer_all(source, out, settings | {"progress": progress})
-    write = _try_to_write if source.is_dir() else _write
-    reports = [write(answer, folder, cut) for folder, answer in answers]
+    with Easel() as easel:
+        with _progress(quiet or as_json) as progress:
+            cut = _read_cut(objective, threshold, fdr)
+            answers = _infer_all(source, out, settings | {"progress": progress})
+        write = _try_to_write if source.is_dir() else _write
+        reports = [write(answer, folder, cut, easel) for folder, answer in answers]
     _print(reports, is_folder=source.is_dir(), cut=cut, quiet=quiet, as_json=as_json)
     if any("error" in report for report in reports):
         raise typer.Exit(1)
@@ -142,22 +144,23 @@ def _unique_stems(tables: list[Path]) -> list[str]:
     ]
 
 
-def _try_to_write(answer: Result | Failure, folder: Path, cut: Cut) -> dict[str, Any]:
+def _try_to_write(answer: Result | Failure, folder: Path, cut: Cut, easel: Easel) -> dict[str, Any]:
     """`_write` for one table of many: what goes wrong is noted, the others go on."""
     try:
-        return _write(answer, folder, cut)
+        return _write(answer, folder, cut, easel)
     except GraphbamError as error:
         return {"source": answer.source, "error": error.say(Setting.as_option)}
 
 
-def _write(answer: Result | Failure, folder: Path, cut: Cut) -> dict[str, Any]:
+def _write(answer: Result | Failure, folder: Path, cut: Cut, easel: Easel) -> dict[str, Any]:
     """Write all files of one answer, all of them or none."""
     from graphbam.output import figures
+    from graphbam.output.files import save_outputs
     from graphbam.result import Failure
 
     if isinstance(answer, Failure):
         return {"source": answer.source, "error": answer.error.say(Setting.as_option)}
-    files = answer.save(folder, cut)
+    files = save_outputs(answer, folder, cut, easel.draw)
     notes = [] if figures.has_matplotlib() else [NO_PICTURE]
     return {"source": answer.source, "result": answer, "files": files, "notes": notes}
 

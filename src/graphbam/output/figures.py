@@ -282,6 +282,12 @@ def _new_figure(width: float, height: float) -> Figure:
     return figure
 
 
+def load_matplotlib() -> None:
+    """Load what pictures need, ahead of the first one."""
+    _check_format("graph.png")
+    _new_figure(1, 1)
+
+
 def _check_matplotlib() -> None:
     if not has_matplotlib():
         raise GraphbamError("pictures need matplotlib, which is not installed; run: pip install 'graphbam[plot]'")

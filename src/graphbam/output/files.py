@@ -16,7 +16,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
 from graphbam.errors import ConfigError, GraphError, Setting
@@ -288,7 +288,13 @@ def _choose_format(source: Graph | Result, path: Path, layout: str) -> Callable[
     return to_adjacency_csv if layout == "adjacency" else FORMATS[suffix]
 
 
-def save_outputs(result: Result, folder: str | os.PathLike[str], cut: Cut | None = None) -> list[Path]:
+Draw: TypeAlias = Callable[[Result, Path, "Cut | None"], object]
+"""Draws a result into a file."""
+
+
+def save_outputs(
+    result: Result, folder: str | os.PathLike[str], cut: Cut | None = None, draw: Draw | None = None
+) -> list[Path]:
     """Write everything about a result into a folder: all of `OUTPUTS`, or, if anything goes wrong, nothing.
 
     Parameters
@@ -299,6 +305,8 @@ def save_outputs(result: Result, folder: str | os.PathLike[str], cut: Cut | None
         others stay.
     cut : Cut, optional
         As in `Result.graph`.
+    draw : callable, optional
+        Draws the picture; `graphbam.output.figures.plot` by default.
 
     Returns
     -------
@@ -308,7 +316,7 @@ def save_outputs(result: Result, folder: str | os.PathLike[str], cut: Cut | None
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; the outputs need a folder. Choose another name.")
-    writers = _list_writers(result, cut)
+    writers = _list_writers(result, cut, draw)
     with _clear_errors(folder):
         place = folder.resolve()  # so that "." has a name and a parent
         (place if place.exists() else place.parent).mkdir(parents=True, exist_ok=True)
@@ -323,7 +331,7 @@ def save_outputs(result: Result, folder: str | os.PathLike[str], cut: Cut | None
     return [folder / name for name in writers]
 
 
-def _list_writers(result: Result, cut: Cut | None) -> dict[str, Callable[[Path], object]]:
+def _list_writers(result: Result, cut: Cut | None, draw: Draw | None) -> dict[str, Callable[[Path], object]]:
     """File name → function that writes it, in the order of `OUTPUTS`."""
     from graphbam.output import figures
 
@@ -333,7 +341,7 @@ def _list_writers(result: Result, cut: Cut | None) -> dict[str, Callable[[Path],
     writers = {name: text(FORMATS[os.path.splitext(name)[1]]) for name in OUTPUTS[:5]}
     writers["arrows.csv"] = text(to_csv, result.graph(cut))
     writers["report.html"] = text(_render_report)
-    writers["graph.png"] = lambda path: figures.plot(result, path, cut=cut)
+    writers["graph.png"] = lambda path: draw(result, path, cut) if draw else figures.plot(result, path, cut=cut)
     absent = {"arrows.csv"} if not result.has_directions else set()
     absent |= set() if figures.has_matplotlib() else {"graph.png"}
     return {name: writers[name] for name in OUTPUTS if name not in absent}

@@ -1,0 +1,8 @@
+"""Commands that run inside the tests draw their pictures themselves: a second process would pay for one picture only."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def one_core(monkeypatch):
+    monkeypatch.setattr("graphbam.output.easel._count_cores", lambda: 1)
