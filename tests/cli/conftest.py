@@ -1,4 +1,4 @@
-"""Commands that run inside the tests draw their pictures themselves: a second process would pay for one picture only."""
+"""Commands that run inside the tests draw their pictures themselves: a second process would be one per picture."""
 
 import pytest
 

@@ -4,6 +4,8 @@ import gzip
 import json
 import re
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -94,6 +96,27 @@ def test_nothing_stays_behind(client, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     send(client)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_tables_are_taken_in_turn_by_one_thread_while_the_page_stays_open(monkeypatch):
+    client, busy, release, used = visit(colliders=None), threading.Event(), threading.Event(), []
+
+    def work(content, name, **settings):
+        used.append(threading.current_thread())
+        busy.set()
+        assert release.wait(30)
+        return name
+
+    monkeypatch.setattr(server, "render_upload", work)
+    with client, ThreadPoolExecutor(3) as visitors:
+        answers = [visitors.submit(send, client, name) for name in ("a.csv", "b.csv", "c.csv")]
+        assert busy.wait(30)
+        assert client.get("/").status_code == 200
+        assert len(used) == 1
+        release.set()
+        assert sorted(answer.result().text for answer in answers) == ["a.csv", "b.csv", "c.csv"]
+    assert len(used) == 3
+    assert len({*used}) == 1
 
 
 def test_weights_are_loaded_once(monkeypatch):

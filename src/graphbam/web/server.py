@@ -6,17 +6,17 @@ site that a browser visits can neither read it (Host) nor send it tables (Origin
 
 from __future__ import annotations
 
+import asyncio
 import io
 import re
-import threading
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from importlib import resources
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, UploadFile
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -62,11 +62,12 @@ def build_app(
     ['/', '/report']
     """
     loaded = {"weights": open_weights(weights, device), "colliders": open_colliders(colliders, device)}
-    one_at_a_time = threading.Lock()
+    # One thread for all tables: two at once would take twice the memory, and no less time. It keeps the threads that
+    # torch makes for it, which a pool's next thread would make anew, and tables that wait keep no other thread busy.
+    worker = ThreadPoolExecutor(1, thread_name_prefix="tables")
 
     def work(content: bytes, name: str, encode: bool) -> str:
-        with one_at_a_time:  # two tables at once would take twice the memory, and no less time
-            return render_upload(content, name, encode=encode, **loaded)
+        return render_upload(content, name, encode=encode, **loaded)
 
     async def report(request: Request) -> HTMLResponse:
         """The report of the uploaded table, or the page again with one sentence on what is wrong."""
@@ -74,7 +75,7 @@ def build_app(
             upload = await _read_form(request)
             if upload is None:
                 return HTMLResponse(page("no table was chosen"), 400)
-            return HTMLResponse(await run_in_threadpool(work, *upload))
+            return HTMLResponse(await asyncio.get_running_loop().run_in_executor(worker, work, *upload))
         except TooLargeError:
             return HTMLResponse(page(TOO_LARGE), 413)
         except GraphbamError as error:
