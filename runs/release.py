@@ -5,11 +5,12 @@
     python runs/release.py out/avici/weights.safetensors --name avici-retrained --half
 
 What the file holds decides what joins. Edge weights get a temperature and class offsets, fitted on fresh tables (half
-of them fit, half judge), and the domain ranges, from tables of every shape of the training grid, which tell a user when
-a table is unlike anything seen. Collider weights get a temperature and an offset, fitted on fresh structures and judged
-on as many others, both with the mistakes of the edge weights that the network learnt from; then the evidence of
-`graphbam.directions`, fitted on whole tables and judged on others, with the name and the checksum of those edge
-weights: it is worth nothing beside others. AVICI's network, a baseline, gets nothing.
+of them fit, half judge), the same for each answer beyond the classes, and the domain ranges, from tables of every shape
+of the training grid, which tell a user when a table is unlike anything seen. Collider weights get a temperature and an
+offset, fitted on fresh structures and judged on as many others, both with the mistakes of the edge weights that the
+network learnt from; then the evidence of `graphbam.directions`, fitted on whole tables and judged on others, with the
+name and the checksum of those edge weights: it is worth nothing beside others. AVICI's network, a baseline, gets
+nothing.
 
 A calibration is shipped only if it lowers the cross-entropy of what judges it by more than half a per cent.
 """
@@ -39,11 +40,15 @@ from graphbam.nn.weights import (
     save_weights,
 )
 from graphbam.simulation.config import SimulationConfig
+from graphbam.simulation.worlds import SERIES
 from graphbam.tables.domain import describe_table, summarise_domain
 from graphbam.training.calibration import (
+    fit_answer,
     fit_calibration,
     fit_child_calibration,
     fit_evidence,
+    judge_answer,
+    simulated_answers,
     simulated_children,
     simulated_claims,
     simulated_logits,
@@ -101,7 +106,25 @@ def describe_edges(loaded: LoadedWeights, options: argparse.Namespace) -> Header
     if options.calibration_tables:
         fitted = calibrate_edges(loaded, config.simulation, options.calibration_tables)
         header = dataclasses.replace(header, calibration=fitted)
+        if loaded.gives_answers:
+            header = dataclasses.replace(header, answers=calibrate_answers(loaded, config, options.calibration_tables))
     return header
+
+
+def calibrate_answers(loaded: LoadedWeights, config: TrainConfig, n_tables: int) -> dict[str, dict[str, float]]:
+    """Temperature and offset of each answer that needs them."""
+    fitting, judging = (
+        simulated_answers(loaded, torch.Generator().manual_seed(seed), config.simulation, n_tables // 2)
+        for seed in (34, 35)
+    )
+    kept = {}
+    for name, asked in fitting.items():
+        fitted, plain = fit_answer(name, asked), {"temperature": 1.0, "offset": 0.0}
+        losses = [judge_answer(judging[name], values) for values in (plain, fitted)]
+        print(f"{name}: cross-entropy {losses[0]:.5f} plain, {losses[1]:.5f} with {fitted}")
+        if losses[1] < WORTHWHILE * losses[0]:
+            kept[name] = fitted
+    return kept
 
 
 def calibrate_edges(loaded: LoadedWeights, config: SimulationConfig, n_tables: int) -> Calibration | None:
@@ -119,7 +142,8 @@ def calibrate_edges(loaded: LoadedWeights, config: SimulationConfig, n_tables: i
 def domain_ranges(config: TrainConfig, n_tables: int) -> dict[str, list[float]]:
     """Ranges from worlds with independent rows and nothing hidden: a few training tables are otherwise, but every user
     wants to be told."""
-    worlds = dataclasses.replace(config.simulation, autocorrelated=0.0, sluggish=0.0, confounded=0.0)
+    others = {name: share for name, share in config.simulation.worlds.items() if name not in SERIES}
+    worlds = dataclasses.replace(config.simulation, autocorrelated=0.0, sluggish=0.0, confounded=0.0, worlds=others)
     rng = torch.Generator().manual_seed(33)
     features = []
     for shape in shape_grid(config):

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from cases import each
+from graphbam.nn.edge_net import EdgeNetConfig
 from graphbam.nn.weights import Header, LoadedWeights, load_colliders
 from graphbam.simulation.config import SimulationConfig
 from graphbam.training import calibration
@@ -39,6 +40,7 @@ class Elsewhere(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(1, device="meta"))
         self.seen = set()
+        self.config = EdgeNetConfig()
 
     def forward(self, x_bmd, rows):
         self.seen.add(x_bmd.device.type)

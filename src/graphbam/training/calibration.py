@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -10,12 +12,14 @@ from torch import Tensor
 
 from graphbam.directions.immoralities import TERMS, describe, pairs_to_ask
 from graphbam.graphs.graph import SKELETON
+from graphbam.nn.edge_net import ANSWERS, CLASSES
 from graphbam.nn.structures import CANDIDATE
 from graphbam.nn.weights import Calibration, LoadedColliders, LoadedWeights
 from graphbam.simulation.config import SimulationConfig
+from graphbam.simulation.values import Tables
 from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import StructureConfig, TrainConfig
-from graphbam.training.data import Shape, draw_tables, simulate_structures
+from graphbam.training.data import Shape, draw_tables, mark_tables, simulate_structures
 
 SHAPES = ((5, 300), (10, 100), (10, 500), (20, 200), (20, 600), (40, 100), (40, 400), (80, 200), (100, 60))
 """Variables and samples of the tables that the fit sees."""
@@ -62,14 +66,88 @@ def simulated_logits(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Raw logits, classes and weights of all pairs i > j of fresh tables over `SHAPES`; each table weighs the same."""
     logits, classes, weights = [], [], []
-    for n_variables, n_samples in SHAPES:
-        tables = draw_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
-        i, j = torch.tril_indices(n_variables, n_variables, -1).unbind(0)
-        logits_bdd3 = loaded.logits(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()))
-        logits.append(logits_bdd3[:, i, j].flatten(0, 1))
+    for logits_bddo, tables in _ask_about_tables(loaded, rng, config, n_tables):
+        i, j = torch.tril_indices(*tables.classes_bdd.shape[1:], -1).unbind(0)
+        logits.append(logits_bddo[:, i, j, : len(CLASSES)].flatten(0, 1))
         classes.append(tables.classes_bdd[:, i, j].flatten())
         weights.append(torch.full_like(classes[-1], 1 / len(i), dtype=torch.float64))
     return torch.cat(logits), torch.cat(classes), torch.cat(weights)
+
+
+def _ask_about_tables(
+    loaded: LoadedWeights, rng: torch.Generator, config: SimulationConfig, n_tables: int
+) -> Iterator[tuple[Tensor, Tables]]:
+    """Raw logits of fresh tables of each of `SHAPES`, asked for as a user's table would be."""
+    for n_variables, n_samples in SHAPES:
+        tables = draw_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
+        marks_bmd = mark_tables(tables) if loaded.reads_marks else None
+        yield loaded.logits(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()), marks_bmd), tables
+
+
+# ── answers beyond the classes ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class Questions(NamedTuple):
+    """Raw logits of one answer and what is true, pair by pair: alternatives along the last axis, if there are any."""
+
+    logits: Tensor
+    truth: Tensor
+
+
+def simulated_answers(
+    loaded: LoadedWeights, rng: torch.Generator, config: SimulationConfig, n_tables: int
+) -> dict[str, Questions]:
+    """Raw logits and truth of every answer about fresh tables over `SHAPES`.
+
+    Directions and arrows of the CPDAG of true links, from either end; hidden causes and ancestors of all ordered pairs.
+    """
+    asked: dict[str, list[Questions]] = {name: [] for name in ANSWERS}
+    for logits_bddo, tables in _ask_about_tables(loaded, rng, config, n_tables):
+        said = dict(zip(ANSWERS, logits_bddo[..., len(CLASSES) :].unbind(-1), strict=True))
+        arrow_bdd = tables.dag_bdd > 0
+        either_bdd = arrow_bdd | arrow_bdd.mT
+        asked["direction"].append(Questions(said["direction"][either_bdd], arrow_bdd[either_bdd]))
+        judged_bdd = either_bdd & (torch.maximum(tables.compelled_bdd, tables.compelled_bdd.mT) >= 0)
+        ways_bdd3 = torch.stack([said["compelled"], said["compelled"].mT, torch.zeros_like(said["compelled"])], -1)
+        truth_bdd = torch.where(tables.compelled_bdd > 0, 0, torch.where(tables.compelled_bdd.mT > 0, 1, 2))
+        asked["compelled"].append(Questions(ways_bdd3[judged_bdd], truth_bdd[judged_bdd]))
+        apart_dd = ~torch.eye(arrow_bdd.shape[-1], dtype=torch.bool)
+        for name, label_bdd in (("hidden", tables.hidden_bdd), ("ancestor", tables.ancestors_bdd)):
+            counts_bdd = (label_bdd >= 0) & apart_dd
+            asked[name].append(Questions(said[name][counts_bdd], label_bdd[counts_bdd] > 0))
+    return {name: Questions(*(torch.cat(part) for part in zip(*parts, strict=True))) for name, parts in asked.items()}
+
+
+def fit_answer(name: str, asked: Questions) -> dict[str, float]:
+    """Temperature and offset of one answer, as a header keeps them; directions have no offset.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> logits = 3 * torch.randn(4000, generator=rng)
+    >>> truth = torch.rand(4000, generator=rng) < (logits / 3 + 1).sigmoid()
+    >>> {name: round(value) for name, value in fit_answer("hidden", Questions(logits, truth)).items()}
+    {'temperature': 3, 'offset': 1}
+    """
+    if name == "compelled":
+        fitted = fit_calibration(asked.logits, asked.truth)
+        offset = (fitted.offsets[0] + fitted.offsets[1]) / 2 - fitted.offsets[2]
+    else:
+        fitted = fit_child_calibration(asked.logits, asked.truth)
+        offset = 0.0 if name == "direction" else fitted.offsets[0]
+    return {"temperature": round(fitted.temperature, 6), "offset": round(offset, 6)}
+
+
+def judge_answer(asked: Questions, values: Mapping[str, float]) -> float:
+    """Cross-entropy of one answer with a temperature and an offset."""
+    if asked.logits.ndim == 1:
+        logits_n = asked.logits.double() / values["temperature"] + values["offset"]
+        return float(F.binary_cross_entropy_with_logits(logits_n, asked.truth.double()))
+    offsets = asked.logits.new_tensor([values["offset"], values["offset"], 0.0], dtype=torch.float64)
+    return float(F.cross_entropy(asked.logits.double() / values["temperature"] + offsets, asked.truth))
+
+
+# ── common children ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def fit_child_calibration(logits_n: Tensor, children_n: Tensor) -> Calibration:
@@ -156,7 +234,8 @@ def simulated_claims(
     features, truths = [], []
     for n_variables, n_samples in CLAIM_SHAPES:
         tables = draw_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
-        p_bdd3 = edges.probabilities(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()))
+        marks_bmd = mark_tables(tables) if edges.reads_marks else None
+        p_bdd3 = edges.probabilities(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()), marks_bmd)
         for x_md, dag_dd, p_dd3 in zip(tables.x_bmd, tables.dag_bdd, p_bdd3, strict=True):
             p_dd3 = p_dd3.numpy()
             packed = colliders.pack(*pairs_to_ask(p_dd3), p_dd3[..., SKELETON])

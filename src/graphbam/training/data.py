@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader, Dataset
 from graphbam.directions.immoralities import LINKED_FROM
 from graphbam.errors import ConfigError
 from graphbam.graphs.graph import MORAL, SKELETON
+from graphbam.nn.edge_net import MISSING, SET
 from graphbam.nn.immorality_net import ImmoralityNetConfig
 from graphbam.nn.structures import CANDIDATE, Structures, find_structures, gather_columns
 from graphbam.nn.weights import ROWS_PER_CHUNK, LoadedWeights, load_weights
@@ -414,6 +415,16 @@ def draw_tables(
     filled_bmd = standardise(fill_gaps(tables.x_bmd, tables.observed_bmd))
     whole_b11 = tables.observed_bmd.all(-1).all(-1)[:, None, None]
     return dataclasses.replace(tables, x_bmd=torch.where(whole_b11, tables.x_bmd, filled_bmd))
+
+
+def mark_tables(tables: Tables) -> Tensor:
+    """What a network that reads marks is told of each cell: was it missing, was it set? Bytes, shape (B, M, D)."""
+    marks_bmd = torch.zeros_like(tables.x_bmd, dtype=torch.uint8)
+    if tables.observed_bmd is not None:
+        marks_bmd += MISSING * ~tables.observed_bmd
+    if tables.set_bmd is not None:
+        marks_bmd += SET * tables.set_bmd
+    return marks_bmd
 
 
 def _tables(

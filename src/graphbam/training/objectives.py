@@ -11,13 +11,21 @@ from torch import Tensor
 
 from graphbam.errors import ConfigError
 from graphbam.nn.cost import Work, forward_work
-from graphbam.nn.edge_net import CLASSES, MISSING, SET, EdgeNet, EdgeNetConfig
+from graphbam.nn.edge_net import CLASSES, EdgeNet, EdgeNetConfig
 from graphbam.nn.immorality_net import ImmoralityNet, ImmoralityNetConfig
 from graphbam.nn.structures import CANDIDATE, NEIGHBOUR, PARENT
 from graphbam.simulation.values import Tables
 from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import Forward, Objective, StructureConfig, Task, TrainConfig, register_task
-from graphbam.training.data import AnswerBatch, Batch, Shape, StructureBatch, draw_tables, simulate_structures
+from graphbam.training.data import (
+    AnswerBatch,
+    Batch,
+    Shape,
+    StructureBatch,
+    draw_tables,
+    mark_tables,
+    simulate_structures,
+)
 
 # ── losses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -202,14 +210,9 @@ class AnswerTask(Task):
     def burst(self, rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> AnswerBatch:
         """Simulated tables with all their labels, and marks on cells that were missing or set."""
         tables = simulate_tables(rng, config, shape, device)
-        marks_bmd = torch.zeros_like(tables.x_bmd, dtype=torch.uint8)
-        if tables.observed_bmd is not None:
-            marks_bmd += MISSING * ~tables.observed_bmd
-        if tables.set_bmd is not None:
-            marks_bmd += SET * tables.set_bmd
         labels = (tables.dag_bdd, tables.compelled_bdd, tables.hidden_bdd, tables.ancestors_bdd)
-        rows_b = count_rows_of(tables.x_bmd, config)
-        return AnswerBatch(tables.x_bmd, marks_bmd, rows_b.to(device), tables.classes_bdd.to(torch.uint8), *labels)
+        rows_b, classes_bdd = count_rows_of(tables.x_bmd, config), tables.classes_bdd.to(torch.uint8)
+        return AnswerBatch(tables.x_bmd, mark_tables(tables), rows_b.to(device), classes_bdd, *labels)
 
     def objective(self, forward: Forward, batch: Any) -> Objective:
         """The paper's loss and that of the other answers, weighed by the size of the tables."""
