@@ -650,8 +650,8 @@ MUTANTS = (
     ),
     Mutant(
         "training/calibration.py",
-        "logits_bdd3 = loaded.logits(tables.x_bmd, ",
-        "logits_bdd3 = loaded.network(tables.x_bmd, ",
+        "yield loaded.logits(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()), marks_bmd), tables",
+        "yield loaded.network(tables.x_bmd, count_rows_each(tables.x_bmd.numpy())), tables",
         "tests/training/test_calibration.py",
         "tables of the calibration stay on the CPU when the network does not",
     ),

@@ -406,7 +406,7 @@ QUICK = ("river_ribble", "auto_mpg", "gcastle_lin6", "lingam_6vars", "netsim_15"
 
 def check_decisions(result):
     """What a user may rely on, whatever the table."""
-    p, arrow_dd = result.probabilities, result.arrow_probabilities
+    p, arrow_dd = result.probabilities, result.compelled_probabilities
     targets = [result.cpdag(fdr=fdr) for fdr in (0.01, 0.05, 0.1, 0.2)]
     for strict, loose in itertools.pairwise(targets):
         assert (strict.skeleton().adjacency <= loose.skeleton().adjacency).all()

@@ -555,7 +555,24 @@ class Result:
         lines += [_link_line(link) for link in links[:n_edges]]
         if len(links) > n_edges:
             lines.append(f"  … and {len(links) - n_edges} more")
+        lines += [said] if (said := self.say_hidden()) else []
         return lines + [_moral_line(row) for row in moral.head(n_edges).to_dict("records")]
+
+    def say_hidden(self, n_pairs: int = MOST_NAMED) -> str:
+        """Name the pairs behind which there is rather something hidden than not; nothing if there are none."""
+        if self.hidden_causes is None:
+            return ""
+        p_dd = np.triu(self.hidden_causes, 1)
+        i, j = np.nonzero(p_dd >= EVEN)
+        order = np.argsort(-p_dd[i, j], kind="stable")
+        shown = [f"{self.names[i[k]]} ↔ {self.names[j[k]]} {p_dd[i[k], j[k]]:.2f}" for k in order[:n_pairs]]
+        more = f" and {len(order) - n_pairs} more" if len(order) > n_pairs else ""
+        verb = "has" if len(order) == 1 else "have"
+        return (
+            f"{_count(len(order), 'pair')} rather {verb} a hidden common cause: {', '.join(shown)}{more}"
+            if shown
+            else ""
+        )
 
     def spell_rows(self) -> str:
         """Say how many rows were used: ``"200 rows"``, ``"5000 of 80000 rows"``, or nothing if that is not known."""

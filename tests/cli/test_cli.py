@@ -334,7 +334,7 @@ def test_directions_are_written_and_told(infer, table, toy_colliders, cut):
     known = ("--require", "a -> c", "--require", "d -> c")  # toy weights find little by themselves
     code, text, error, out = infer(table, *known, *cut, directions=("--colliders", toy_colliders))
     assert (code, error) == (0, "")
-    assert {path.name for path in out.iterdir()} == FILES | {"arrows.csv"}
+    assert {path.name for path in out.iterdir()} == FILES | {"arrows.csv", "dag.csv"}
     stored = Result.from_dict(json.loads((out / "graph.json").read_text(encoding="utf-8")))
     words = dict(zip(cut[::2], cut[1::2], strict=True))
     graph = stored.cpdag(Cut(words.get("--threshold"), words.get("--fdr"), words.get("--objective", "links")))

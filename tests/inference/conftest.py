@@ -79,7 +79,7 @@ def ask_all(monkeypatch):
 @pytest.fixture
 def collider_frame(ask_all):
     """a → c ← b, c → d → e, and f apart: the collider decides everything but nothing about f."""
-    noise = np.random.default_rng(5).normal(size=(400, 6))
+    noise = np.random.default_rng(6).normal(size=(400, 6))
     a, b, f = noise[:, 0], noise[:, 1], noise[:, 5]
     c = a + b + 0.5 * noise[:, 2]
     d = c + noise[:, 3]

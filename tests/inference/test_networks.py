@@ -111,17 +111,20 @@ def test_evidence_is_not_used_beside_edge_weights_it_was_not_fitted_to(collider_
 
 def test_weights_in_the_package_are_used_unasked(collider_frame, toy_colliders, shipped):
     expected = arrows_of(gb.infer(collider_frame, colliders=toy_colliders))
-    assert arrows_of(gb.infer(collider_frame)) == expected
-    assert arrows_of(gb.infer_many([collider_frame])[0]) == expected
-    assert arrows_of(gb.BAM().fit(collider_frame).result_) == expected
+    asked = {"directions": "two-step"}
+    assert arrows_of(gb.infer(collider_frame, **asked)) == expected
+    assert arrows_of(gb.infer_many([collider_frame], **asked)[0]) == expected
+    assert arrows_of(gb.BAM(**asked).fit(collider_frame).result_) == expected
     assert gb.BAM(colliders=None).fit(collider_frame).result_.colliders is None
 
 
 def test_a_package_that_lost_its_weights_says_so(frame, shipped, tmp_path):
     (tmp_path / "colliders.safetensors").unlink()
-    for infer in (gb.infer, lambda table: gb.infer_many([table]), gb.BAM().fit):
+    asked = {"directions": "two-step"}
+    for infer in (gb.infer, lambda table, **asked: gb.infer_many([table], **asked), lambda t, **a: gb.BAM(**a).fit(t)):
         with pytest.raises(WeightsError, match="no weights named 'colliders'"):
-            infer(frame)
+            infer(frame, **asked)
+    assert gb.infer(frame).directions is not None  # nobody needs them there
     assert gb.infer(frame, colliders=None).colliders is None
 
 

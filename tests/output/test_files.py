@@ -210,7 +210,7 @@ def test_outputs_tell_of_arrows_where_they_are_known(directed, tmp_path):
     assert {"forward", "backward"} <= set(pairs.columns)
 
 
-FILES = set(OUTPUTS) - {"arrows.csv"}
+FILES = set(OUTPUTS) - {"arrows.csv", "dag.csv"}
 """What a result without directions writes."""
 
 
@@ -236,7 +236,7 @@ def test_the_present_folder_will_do(result, tmp_path, monkeypatch):
 
 def test_two_answers_are_never_mixed(result, directed, tmp_path):
     directed.save(tmp_path)
-    assert contents(tmp_path).keys() == FILES | {"arrows.csv"}
+    assert contents(tmp_path).keys() == FILES | {"arrows.csv", "dag.csv"}
     result.save(tmp_path)
     assert contents(tmp_path).keys() == FILES
 

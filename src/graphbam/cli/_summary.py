@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphbam.graphs.cut import Cut
+from graphbam.graphs.cut import EVEN, Cut
 from graphbam.output.files import Link, list_links
 from graphbam.result import OrientedGraph, Result
 
@@ -19,6 +19,7 @@ WHAT = {
     "report.html": "open it in a browser: graph, evidence, table",
     "graph.png": "the picture",
     "arrows.csv": "the links of the graph with their directions, and how sure they are",
+    "dag.csv": "the same with a direction for every link, guesses marked",
     "edges.csv": "every pair with its probabilities",
     "graph.json": "the whole result",
     "graph.graphml": "for networkx, Gephi, Cytoscape",
@@ -43,6 +44,7 @@ def to_dict(report: dict[str, Any], cut: Cut) -> dict[str, Any]:
         "expected_distance": _expect_distance(result, cut),
         "links": [{"a": link.a, "edge": link.mark, "b": link.b, **link.values()} for link in links],
         "n_moral": len(result.moral_pairs(cut).undirected_edges()),
+        "n_hidden": None if result.hidden_causes is None else int((result.hidden_causes >= EVEN).sum()) // 2,
         "changes": list(result.changes),
         "warnings": list(result.warnings),
         "domain": result.domain.get("verdict"),
@@ -60,6 +62,8 @@ def show(report: dict[str, Any], cut: Cut, *, is_brief: bool = False) -> None:
     console.print(Text("  " + _headline(result, links, cut)))
     if result.has_directions and links:
         console.print(Text("  " + _say_directions(result, links)))
+    if hidden := result.say_hidden():
+        console.print(Text("  " + _line(hidden)))
     if is_brief:
         console.print(Text(f"  {report['files'][0].parent}", style="dim"))
     else:
@@ -95,7 +99,7 @@ def _headline(result: Result, links: list[Link], cut: Cut) -> str:
 def _say_directions(result: Result, links: list[Link]) -> str:
     arrows, forced = _count_arrows(result, links), sum(link.is_forced for link in links)
     if arrows == 0:
-        return "none has a direction, all are left open"
+        return "none has a direction: data like these fit either, and all are left open"
     said = (
         "all have a direction" if arrows == len(links) else f"{arrows} {'has' if arrows == 1 else 'have'} a direction"
     )

@@ -230,9 +230,10 @@ FORMATS = {".csv": to_csv, ".json": to_json, ".graphml": to_graphml, ".dot": to_
 """Suffix → function that makes the text of the file; a result is also written as .html, its report."""
 
 OUTPUTS = (
-    "edges.csv", "arrows.csv", "graph.json", "graph.graphml", "graph.dot", "report.html", "graph.png",
+    "edges.csv", "arrows.csv", "dag.csv", "graph.json", "graph.graphml", "graph.dot", "report.html", "graph.png",
 )  # fmt: skip
-"""Files of `save_outputs`; arrows.csv where directions are known, graph.png where matplotlib is installed."""
+"""Files of `save_outputs`; arrows.csv and dag.csv where directions are known, graph.png where matplotlib is
+installed."""
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -338,11 +339,13 @@ def _list_writers(result: Result, cut: Cut | None, draw: Draw | None) -> dict[st
     def text(make: Callable[..., str], source: Graph | Result = result) -> Callable[[Path], object]:
         return lambda path: path.write_text(make(source, cut), encoding="utf-8", newline="")
 
-    writers = {name: text(FORMATS[os.path.splitext(name)[1]]) for name in OUTPUTS[:5]}
+    plain = ("edges.csv", "graph.json", "graph.graphml", "graph.dot")
+    writers = {name: text(FORMATS[os.path.splitext(name)[1]]) for name in plain}
     writers["arrows.csv"] = text(to_csv, result.graph(cut))
+    writers["dag.csv"] = lambda path: text(to_csv, result.dag(cut))(path)
     writers["report.html"] = text(_render_report)
     writers["graph.png"] = lambda path: draw(result, path, cut) if draw else figures.plot(result, path, cut=cut)
-    absent = {"arrows.csv"} if not result.has_directions else set()
+    absent = {"arrows.csv", "dag.csv"} if not result.has_directions else set()
     absent |= set() if figures.has_matplotlib() else {"graph.png"}
     return {name: writers[name] for name in OUTPUTS if name not in absent}
 

@@ -119,7 +119,8 @@ def build_model(result: Result, cut: Cut | None = None) -> dict[str, Any]:
     """Everything the page knows, as plain numbers, lists and text.
 
     Pairs are columns of equal length, likeliest direct link first; `via` is the place of the suspected common child or
-    −1, `forward` the probability of i → j given a link. `graphs` are the graphs with directions that the page offers.
+    −1, `forward` the probability of i → j in the CPDAG given a link, `way` that of i → j if a direction must be named,
+    `upstream` that of a path from i to j. `graphs` are the graphs with directions that the page offers.
 
     Examples
     --------
@@ -173,12 +174,20 @@ def _model_pairs(
         "fixed": _find_fixed(result, i, j),
         "forward": None,
         "backward": None,
+        "way": None,
+        "hidden": None,
+        "upstream": None,
+        "downstream": None,
         "stability": None,
         "partial": None,
     }
     if result.has_directions:
-        pairs["forward"] = _round(result.arrow_probabilities[i, j], 3).tolist()
-        pairs["backward"] = _round(result.arrow_probabilities[j, i], 3).tolist()
+        pairs["forward"] = _round(result.compelled_probabilities[i, j], 3).tolist()
+        pairs["backward"] = _round(result.compelled_probabilities[j, i], 3).tolist()
+    ordered = {"way": result.directions, "hidden": result.hidden_causes, "upstream": result.ancestors}
+    pairs |= {name: None if p_dd is None else _round(p_dd[i, j], 3).tolist() for name, p_dd in ordered.items()}
+    if result.ancestors is not None:
+        pairs["downstream"] = _round(result.ancestors[j, i], 3).tolist()
     if result.stability is not None:
         pairs["stability"] = _round(result.stability[i, j], 3).tolist()
     if precision_dd is not None:
@@ -282,7 +291,8 @@ def _list_provenance(result: Result) -> list[tuple[str, str]]:
     """Labels and values for the card on where the answer comes from."""
     known = result.provenance
     rows = [("Table", result.source), ("graphbam", known.get("graphbam")), ("Weights", known.get("weights"))]
-    rows += [("Checksum", known.get("checksum")), ("Colliders", known.get("colliders"))]
+    rows += [("Checksum", known.get("checksum")), ("Directions", known.get("directions"))]
+    rows += [("Colliders", known.get("colliders"))]
     rows += [("Their checksum", known.get("colliders_checksum")), ("Seed", known.get("seed"))]
     if known.get("n_rows") is not None:
         rows.append(("Rows", f"{known.get('n_rows_used')} used of {known['n_rows']}"))
@@ -311,7 +321,7 @@ def _spell_command(source: str, settings: Mapping[str, Any], has_knowledge: bool
     words = ["graphbam", "infer", source]
     for name, value in settings.items():
         option = "--" + name.replace("_", "-")
-        if name == "colliders" and value is None:
+        if (name, value) in (("colliders", None), ("directions", "none")):
             option, value = "--no-cpdag", True
         for one in value if isinstance(value, list) else (value,):
             words += [option] if one is True else [option, str(one)]

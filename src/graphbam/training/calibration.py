@@ -67,7 +67,8 @@ def simulated_logits(
     """Raw logits, classes and weights of all pairs i > j of fresh tables over `SHAPES`; each table weighs the same."""
     logits, classes, weights = [], [], []
     for logits_bddo, tables in _ask_about_tables(loaded, rng, config, n_tables):
-        i, j = torch.tril_indices(*tables.classes_bdd.shape[1:], -1).unbind(0)
+        n_variables = tables.classes_bdd.shape[-1]
+        i, j = torch.tril_indices(n_variables, n_variables, -1).unbind(0)
         logits.append(logits_bddo[:, i, j, : len(CLASSES)].flatten(0, 1))
         classes.append(tables.classes_bdd[:, i, j].flatten())
         weights.append(torch.full_like(classes[-1], 1 / len(i), dtype=torch.float64))

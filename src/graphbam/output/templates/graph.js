@@ -12,7 +12,7 @@ const view = { scale: 1, x: 0, y: 0 };
 const boxed = names.length <= 40;
 const FONT = boxed ? (names.length <= 12 ? 15 : 13) : 11.5;
 const LONGEST_LINK = 230; // pixels of the usual link when all is in view
-let strokes = []; // drawn links: { k, a, b, isMoral, group, ink, hit, head }
+let strokes = []; // drawn links: { k, a, b, kind, group, ink, hit, head }; kinds: link, moral, hidden
 
 const nodes = names.map((name, n) => {
   const [x, y] = [model.positions[n][0] * PAGE.width, model.positions[n][1] * PAGE.height];
@@ -52,36 +52,41 @@ function buildEdges() {
   const moral = state.moral ? listMoral().slice(0, MOST_DRAWN).reverse() : [];
   byId("limit").textContent = links.length > MOST_DRAWN ? `· the ${MOST_DRAWN} likeliest of ${links.length} links are drawn` : "";
   nodes.forEach((node) => (node.degree = 0));
-  strokes = [...moral.map((k) => buildEdge(k, true)), ...direct.map((k) => buildEdge(k, false))];
+  const hidden = state.hidden ? listHidden().slice(0, MOST_DRAWN).reverse() : [];
+  const drawn = { hidden, moral, link: direct };
+  strokes = Object.entries(drawn).flatMap(([kind, some]) => some.map((k) => buildEdge(k, kind)));
   edgeLayer.replaceChildren(...strokes.map((stroke) => stroke.group));
   for (const node of nodes) node.group.classList.toggle("lone", node.degree === 0);
 }
 
-function buildEdge(k, isMoral) {
-  const p = isMoral ? pairs.moral[k] : pairs.skeleton[k];
+function buildEdge(k, kind) {
+  const p = { link: pairs.skeleton, moral: pairs.moral, hidden: pairs.hidden }[kind][k];
   const [a, b] = endsOf(k).map((n) => nodes[n]);
-  if (!isMoral) [a, b].forEach((node) => (node.degree += 1));
-  const thin = (boxed ? 1 : 0.6) * (isMoral ? 0.55 : 1);
+  if (kind === "link") [a, b].forEach((node) => (node.degree += 1));
+  const thin = (boxed ? 1 : 0.6) * (kind === "link" ? 1 : 0.55);
   const ink = make("path", { class: "ink", "stroke-width": (thin * (0.8 + 4.2 * p * p)).toFixed(2), "stroke-opacity": (0.25 + 0.6 * p).toFixed(2) });
   const hit = make("path", { class: "hit" });
-  const head = directionOf(k) ? make("path", { class: isForced(k) ? "head hollow" : "head", "fill-opacity": (0.25 + 0.75 * chancesOf(k).there).toFixed(2) }) : null;
-  const group = make("g", { class: isMoral ? "edge moral" : "edge", "data-pair": k });
+  const isArrow = kind === "link" && directionOf(k);
+  const strength = kind === "hidden" ? p : isArrow ? chancesOf(k).there : 0;
+  const head = isArrow || kind === "hidden" ? make("path", { class: isArrow && isForced(k) ? "head hollow" : "head", "fill-opacity": (0.25 + 0.75 * strength).toFixed(2) }) : null;
+  const group = make("g", { class: kind === "link" ? "edge" : `edge ${kind}`, "data-pair": k });
   group.append(ink, ...(head ? [head] : []), hit);
   group.addEventListener("click", () => pickPair(k));
   group.addEventListener("pointerenter", (event) => {
-    showTip(event, `${spell(k)}   ${describeEdge(k, isMoral)}`);
+    showTip(event, `${spell(k)}   ${describeEdge(k, kind)}`);
     showPair(k);
   });
   group.addEventListener("pointerleave", () => {
     hideTip();
     showPair(null);
   });
-  return { k, a, b, isMoral, group, ink, hit, head };
+  return { k, a, b, kind, group, ink, hit, head };
 }
 
-function describeEdge(k, isMoral) {
+function describeEdge(k, kind) {
   const p = pairs.skeleton[k].toFixed(2);
-  if (isMoral) return `${p} direct, ${pairs.moral[k].toFixed(2)} common child`;
+  if (kind === "hidden") return `hidden common cause ${pairs.hidden[k].toFixed(2)}, direct link ${p}`;
+  if (kind === "moral") return `${p} direct, ${pairs.moral[k].toFixed(2)} common child`;
   if (state.graph === null) return p;
   return directionOf(k) ? `link ${p}, this way ${chancesOf(k).there.toFixed(2)}` : `link ${p}, direction left open`;
 }
@@ -105,20 +110,22 @@ function drawEdge(stroke) {
   const bend = findBend(stroke, ax, ay, bx, by);
   const [cx, cy] = [(ax + bx) / 2 - bend * (by - ay), (ay + by) / 2 + bend * (bx - ax)];
   const head = stroke.head ? arrowHead(stroke.b, cx, cy, bx, by) : null;
+  const tail = head && stroke.kind === "hidden" ? arrowHead(stroke.a, cx, cy, ax, ay) : null; // one at either end
   const [ex, ey] = head ? head.base : [bx, by];
-  const path = `M${ax.toFixed(1)} ${ay.toFixed(1)}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${ex.toFixed(1)} ${ey.toFixed(1)}`;
+  const [sx, sy] = tail ? tail.base : [ax, ay];
+  const path = `M${sx.toFixed(1)} ${sy.toFixed(1)}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${ex.toFixed(1)} ${ey.toFixed(1)}`;
   stroke.ink.setAttribute("d", path);
   stroke.hit.setAttribute("d", path);
-  if (head) stroke.head.setAttribute("d", head.path);
+  if (head) stroke.head.setAttribute("d", head.path + (tail ? tail.path : ""));
 }
 
 const BENDS = [0, 0.12, -0.12, 0.24, -0.24, 0.4, -0.4];
 
-/** How far a line has to bend to touch no other box; one through a common child bends anyway, to be seen beside others. */
-function findBend({ a, b, isMoral }, ax, ay, bx, by) {
-  if (!boxed) return isMoral ? 0.1 : 0;
+/** How far a line has to bend to touch no other box; one that is no link bends anyway, to be seen beside others. */
+function findBend({ a, b, kind }, ax, ay, bx, by) {
+  if (!boxed) return { link: 0, moral: 0.1, hidden: -0.1 }[kind];
   let [best, fewest] = [0, Infinity];
-  for (const bend of isMoral ? BENDS.slice(1) : BENDS) {
+  for (const bend of kind === "link" ? BENDS : BENDS.slice(1)) {
     const [cx, cy] = [(ax + bx) / 2 - bend * (by - ay), (ay + by) / 2 + bend * (bx - ax)];
     const hits = nodes.filter((node) => node !== a && node !== b && isOnWay(node, ax, ay, cx, cy, bx, by)).length;
     if (hits < fewest) [best, fewest] = [bend, hits];
@@ -201,7 +208,7 @@ function fit({ width, height } = svg.getBoundingClientRect()) {
 }
 
 function usualLink() {
-  const lengths = strokes.filter((stroke) => !stroke.isMoral).map(({ a, b }) => Math.hypot(a.x - b.x, a.y - b.y));
+  const lengths = strokes.filter((stroke) => stroke.kind === "link").map(({ a, b }) => Math.hypot(a.x - b.x, a.y - b.y));
   return lengths.sort((a, b) => a - b)[lengths.length >> 1] || 100;
 }
 
@@ -284,10 +291,10 @@ function animate() {
 function tick() {
   const length = usualLength();
   if (nodes.length <= MOST_FORCES) pushApart(length);
-  for (const { a, b, isMoral } of strokes) {
+  for (const { a, b, kind } of strokes) {
     const [dx, dy] = [b.x - a.x, b.y - a.y];
     const distance = Math.hypot(dx, dy) || 1;
-    const pull = ((distance - length) / distance) * (isMoral ? 0.01 : 0.06) * heat;
+    const pull = ((distance - length) / distance) * (kind === "link" ? 0.06 : 0.01) * heat;
     a.vx += pull * dx;
     a.vy += pull * dy;
     b.vx -= pull * dx;

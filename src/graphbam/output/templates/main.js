@@ -36,6 +36,7 @@ function sayView() {
   byId("n-links").textContent = count(links.length, "link");
   byId("n-false").textContent = links.length ? `${wrong < 0.1 ? "< 0.1" : wrong.toFixed(1)} expected false (${percent(wrong / links.length)})` : "none is that likely";
   byId("n-moral").textContent = listMoral().length.toLocaleString("en");
+  byId("n-hidden").textContent = listHidden().length.toLocaleString("en");
   byId("n-arrows").textContent = hasDirections ? `, ${links.filter(directionOf).length} with a direction` : "";
   for (const id of ["dial", "levels"]) byId(id).hidden = hasDirections;
   for (const id of ["how", "choices", "key", "arrows"]) byId(id).hidden = !hasDirections;
@@ -162,6 +163,11 @@ function start() {
   startGraph();
   byId("threshold").min = SLIDER_LOW;
   byId("threshold").addEventListener("input", (event) => setThreshold(Number(event.target.value)));
+  byId("hidden-row").hidden = !pairs.hidden;
+  byId("hidden").addEventListener("change", (event) => {
+    state.hidden = event.target.checked;
+    refresh();
+  });
   byId("moral").addEventListener("change", (event) => {
     state.moral = event.target.checked;
     refresh();

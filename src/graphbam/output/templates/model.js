@@ -5,7 +5,7 @@
 const model = JSON.parse(document.getElementById("model").textContent);
 const { names, pairs } = model;
 const byId = (id) => document.getElementById(id);
-const state = { threshold: model.threshold, graph: model.graphs.length ? 0 : null, moral: false, pair: null, node: null };
+const state = { threshold: model.threshold, graph: model.graphs.length ? 0 : null, moral: false, hidden: false, pair: null, node: null };
 
 /** Make an element; text goes in as text, never as markup. */
 function make(tag, attributes = {}, ...children) {
@@ -86,6 +86,12 @@ const expectFalse = (links) => links.reduce((sum, k) => sum + 1 - pairs.skeleton
 const isMoral = (k) => !isShown(k) && pairs.moral[k] >= 0.5;
 
 const listMoral = () => pairs.moral.map((_, k) => k).filter(isMoral);
+
+/** Pairs behind which there is rather something hidden than not, the likeliest first. */
+const listHidden = () => (pairs.hidden || []).map((_, k) => k).filter((k) => pairs.hidden[k] >= 0.5).sort((k, m) => pairs.hidden[m] - pairs.hidden[k] || k - m);
+
+/** How likely a path of arrows leads from the first to the second of two variables. */
+const upstreamOf = (a, b) => (a < b ? pairs.upstream : pairs.downstream)[findPair(a, b)] ?? 0;
 
 const pairAt = new Map(pairs.i.map((i, k) => [i * names.length + pairs.j[k], k]));
 const findPair = (a, b) => pairAt.get(Math.min(a, b) * names.length + Math.max(a, b));

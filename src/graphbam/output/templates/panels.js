@@ -17,7 +17,7 @@ function describePair(k) {
   const step = (by) => make("button", { type: "button", class: "ghost", "aria-label": by > 0 ? "Next pair" : "Previous pair", onclick: () => pickPair(Math.min(Math.max(k + by, 0), pairs.i.length - 1)) }, by > 0 ? "›" : "‹");
   const title = make("h2", {}, spell(k));
   const parts = [make("div", { class: "bar" }, title, make("span", { style: "white-space:nowrap" }, step(-1), " ", step(1)))];
-  parts.push(make("p", { class: "say" }, sentence(k)), ...drawSplit(k), ...drawChances(k, a, b));
+  parts.push(make("p", { class: "say" }, sentence(k)), ...drawSplit(k), ...drawChances(k, a, b), ...drawBehind(k, a, b));
   if (!sample) return [...parts, make("p", { class: "quiet" }, "This report holds no sample of the data, hence no scatter plots.")];
   const [x, y] = [sample[first], sample[second]];
   parts.push(drawFigure(`As measured · correlation ${signed(correlate(x, y))}`, x, y, a, b));
@@ -59,7 +59,26 @@ function drawChances(k, a, b) {
   const { there, back, open } = chancesOf(k);
   const [from, to] = [shorten(a, 14), shorten(b, 14)];
   const shares = [[`${from} → ${to}`, there, "var(--pick)"], ["open", open, "var(--lone)"], [`${to} → ${from}`, back, "var(--quiet)"]];
-  return [make("p", { class: "say" }, "If there is a link, its direction:"), ...drawShares(shares)];
+  return [make("p", { class: "say" }, "If there is a link, its direction:"), ...drawShares(shares), ...guessWay(k, a, b)];
+}
+
+/** Which way an open link would rather point, said as the guess that it is. */
+function guessWay(k, a, b) {
+  if (!pairs.way || directionOf(k)) return [];
+  const p = pairs.way[k];
+  const [from, to, sure] = p >= 0.5 ? [a, b, p] : [b, a, 1 - p];
+  return [make("p", { class: "quiet" }, `If one had to guess: ${flat(from)} → ${flat(to)} (${percent(sure)}). Data like these fit the other way as well.`)];
+}
+
+/** What else the weights say of a pair: something hidden, and who is upstream of whom. */
+function drawBehind(k, a, b) {
+  const said = [];
+  if (pairs.hidden) said.push(`A hidden common cause of both: ${percent(pairs.hidden[k])}.`);
+  if (pairs.upstream) {
+    const [first, second] = endsOf(k);
+    said.push(`A path of arrows, direct or not, from ${flat(a)} to ${flat(b)}: ${percent(upstreamOf(first, second))}; back: ${percent(upstreamOf(second, first))}.`);
+  }
+  return said.map((text) => make("p", { class: "say" }, text));
 }
 
 function drawShares(shares) {
@@ -85,7 +104,19 @@ function describeNode(n) {
     const button = make("button", { type: "button", onclick: () => pickPair(k) }, make("span", {}, arrow + other), make("b", {}, pairs.skeleton[k].toFixed(2)));
     list.append(make("li", {}, button));
   }
-  return [make("h2", {}, flat(names[n])), make("p", { class: "say" }, `${count(nodes[n].degree, "link")} shown; likeliest neighbours:`), list];
+  return [make("h2", {}, flat(names[n])), make("p", { class: "say" }, `${count(nodes[n].degree, "link")} shown; likeliest neighbours:`), list, ...describeStream(n)];
+}
+
+/** What is rather upstream and downstream of a variable than not. */
+function describeStream(n) {
+  if (!pairs.upstream) return [];
+  const others = names.map((_, m) => m).filter((m) => m !== n);
+  const say = (title, chance) => {
+    const found = others.filter((m) => chance(m) >= 0.5).sort((m, l) => chance(l) - chance(m));
+    const shown = found.slice(0, 12).map((m) => `${flat(names[m])} ${chance(m).toFixed(2)}`).join(", ");
+    return make("p", { class: "say" }, `${title}: ${shown || "nothing that is likely"}${found.length > 12 ? ` and ${found.length - 12} more` : ""}.`);
+  };
+  return [say("Upstream of it", (m) => upstreamOf(m, n)), say("Downstream of it", (m) => upstreamOf(n, m))];
 }
 
 // ── the table ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,6 +127,7 @@ const COLUMNS = [
   { title: "Direct", value: (k) => pairs.skeleton[k], isNumber: true, hasMeter: true },
   { title: "Moral", value: (k) => pairs.moral[k], isNumber: true },
   { title: "Common child?", value: (k) => (pairs.via[k] >= 0 ? flat(names[pairs.via[k]]) : "") },
+  ...(pairs.hidden ? [{ title: "Hidden cause", value: (k) => pairs.hidden[k], isNumber: true }] : []),
   ...(pairs.stability ? [{ title: "Stability", value: (k) => pairs.stability[k], isNumber: true }] : []),
   ...(pairs.partial ? [{ title: "Partial r", value: (k) => pairs.partial[k], isNumber: true }] : []),
 ];
