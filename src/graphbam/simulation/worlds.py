@@ -117,9 +117,14 @@ def add_drivers(rng: torch.Generator, adj_bee: Tensor, n_drivers: int, reach_ran
     return whole_bee
 
 
-def draw_weights(rng: torch.Generator, adj_bee: Tensor, low: float = 0.3) -> Tensor:
-    """A weight per arrow, ±U[low, 1] over the root of their squared sum, so that parents together have size 1."""
+def draw_weights(rng: torch.Generator, adj_bee: Tensor, low: float = 0.3, positive: float = 0.0) -> Tensor:
+    """A weight per arrow, ±U[low, 1] over the root of their squared sum, so that parents together have size 1.
+
+    In a share of tables all are `positive`: more of one goes with more of the other, as with sizes, loads and grades.
+    """
     size_bee = (low + (1 - low) * rand(rng, *adj_bee.shape)) * (2.0 * (rand(rng, *adj_bee.shape) < 0.6) - 1)
+    if positive:
+        size_bee = torch.where(rand(rng, len(adj_bee), 1, 1) < positive, size_bee.abs(), size_bee)
     w_bee = size_bee * adj_bee
     return w_bee / w_bee.square().sum(1, keepdim=True).sqrt().clamp(min=1e-6)
 
@@ -356,7 +361,7 @@ def monitoring(
     slow_be = phi_be * (rand(rng, n_tables, n_all) < 0.4)
     share_be1 = 0.1 + 0.7 * rand(rng, n_tables, n_all, 1)
     x_nm, earlier = x_bem.flatten(0, 1), None if cells is None else cells.later(burn_in)
-    for step in by_depth(draw_weights(rng, adj_bee), n_drivers=2):
+    for step in by_depth(draw_weights(rng, adj_bee, positive=0.5), n_drivers=2):
         where = step.row_k // n_all, step.row_k % n_all
         lag_n = lag_bee[step.parent_n // n_all, step.parent_n % n_all, where[1][step.child_n]]
         y_km = autocorrelate(x_nm[step.row_k], phi_be[where])
@@ -476,7 +481,7 @@ def as_found(
     kind_n = torch.where((plain_n < 0.4) & adj_bee.any(1).flatten(), PLAIN, kind_n)
     noise_nm, ratio_n = found_marginal(rng, kind_n, size_n, n_samples), 0.08 * 25**ratio_n  # noise over signal
     x_nm = torch.zeros_like(noise_nm)
-    for step in by_depth(draw_weights(rng, adj_bee)):
+    for step in by_depth(draw_weights(rng, adj_bee, positive=0.5)):
         y_km = noise_nm[step.row_k]
         if len(step.parent_n):
             parents_nm, is_bent_n = x_nm[step.parent_n], (bent_n < 0.5)[step.row_k][step.child_n]
@@ -599,8 +604,7 @@ def collinear(
     of the tables of bent parents, mostly with positive weights.
     """
     adj_bee = draw_graphs(rng, n_tables, n_variables, {"erdos-renyi": 0.6, "small-world": 0.4}, (2.0, 7.0))
-    w_bee = draw_weights(rng, adj_bee, low=0.1)
-    w_bee = torch.where(rand(rng, n_tables, 1, 1) < 0.6, w_bee.abs(), w_bee)
+    w_bee = draw_weights(rng, adj_bee, low=0.1, positive=0.6)
     bent_b1, noise_b1 = rand(rng, 2, n_tables, 1)
     z_bem = randn(rng, n_tables, n_variables, n_samples)
     heavy_be1 = 0.5 * rand(rng, n_tables, n_variables, 1) * (rand(rng, n_tables, 1, 1) < 0.5)
