@@ -215,6 +215,9 @@ class Result:
     not; None where the weights cannot say."""
     ancestors: Matrix | None = None
     """Shape (D, D): probability that a path of arrows leads from i to j; None where the weights cannot say."""
+    arrow_stability: Matrix | None = None
+    """Shape (D, D): share of resamples in which `cpdag` draws i → j, of the first 20 where a second network finds
+    directions; None where they were not asked for."""
     _decided: dict[tuple[str, Cut], OrientedGraph] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -491,11 +494,11 @@ class Result:
         Returns
         -------
         DataFrame
-            Columns a, b, skeleton, moral, none; `stability` if it was asked for; where directions are known,
-            `forward` and `backward`, the probabilities of a → b and of b → a given a link, and `open`, that no data as
-            these can tell; where the weights say so, `hidden` for a hidden common cause, `upstream` for a path of
-            arrows from a to b and `downstream` for one from b to a; and `via`, the likeliest common child of pairs that
-            may be moral.
+            Columns a, b, skeleton, moral, none; if it was asked for, `stability` of the link, and `stable_forward` and
+            `stable_backward` of the arrows a → b and b → a; where directions are known, `forward` and `backward`, the
+            probabilities of a → b and of b → a given a link, and `open`, that no data as these can tell; where the
+            weights say so, `hidden` for a hidden common cause, `upstream` for a path of arrows from a to b and
+            `downstream` for one from b to a; and `via`, the likeliest common child of pairs that may be moral.
         """
         import pandas as pd
 
@@ -511,6 +514,8 @@ class Result:
         }
         if self.stability is not None:
             columns["stability"] = self.stability[i, j]
+        if self.arrow_stability is not None:
+            columns |= {"stable_forward": self.arrow_stability[i, j], "stable_backward": self.arrow_stability[j, i]}
         if self.has_directions:
             columns |= {"forward": self.arrow_probabilities[i, j], "backward": self.arrow_probabilities[j, i]}
             said_dd = self.compelled_probabilities
@@ -599,6 +604,7 @@ class Result:
             "classes": list(CLASSES),
             "probabilities": self.probabilities.tolist(),
             "stability": None if self.stability is None else self.stability.tolist(),
+            "arrow_stability": None if self.arrow_stability is None else self.arrow_stability.tolist(),
             "changes": list(self.changes),
             "warnings": list(self.warnings),
             "domain": _plain(self.domain),
@@ -621,7 +627,7 @@ class Result:
         kept = _read_fields(values, {f.name for f in dataclasses.fields(cls) if f.init} - {"sample"})
         for key in ("changes", "warnings", "names"):
             kept[key] = tuple(kept.get(key, ()))
-        for key in ("stability", *ORDERED):
+        for key in ("stability", "arrow_stability", *ORDERED):
             if kept.get(key) is not None:
                 kept[key] = np.array(kept[key])
         kept["knowledge"] = Knowledge.from_dict(kept["knowledge"]) if kept.get("knowledge") else None

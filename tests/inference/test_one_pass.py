@@ -111,6 +111,18 @@ def test_many_tables_get_the_answers_of_each(frame, talking):
             assert np.allclose(p_dd, getattr(one, name), atol=2e-3), name
 
 
+def test_arrows_are_counted_as_the_graph_of_a_resample_draws_them(frame, talking, monkeypatch):
+    """Every resample is the table itself: shares are 0 or 1, and those of its graph."""
+    monkeypatch.setattr(
+        "graphbam.inference.stability.draw_resamples", lambda rng, n, n_rows: np.tile(np.arange(n_rows), (n, 1))
+    )
+    result = gb.infer(frame, weights=talking, stability=2, **KNOWN)
+    graph = result.cpdag()
+    assert graph.directed_edges()
+    assert np.array_equal(result.arrow_stability, graph.adjacency > graph.adjacency.T)
+    assert np.array_equal(result.stability, result.skeleton().adjacency)
+
+
 class Heard:
     """Weights that remember the marks they were given."""
 

@@ -1,12 +1,15 @@
-"""Which common neighbours of moral pairs are common children: what the second network is asked, and what it says."""
+"""What the networks say of the pairs of a table, by the names that a result has for it."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from torch import Tensor
 
 from graphbam.directions.immoralities import Immoralities, combine, pairs_to_ask
 from graphbam.graphs.graph import SKELETON, Matrix
-from graphbam.inference.networks import Colliders
+from graphbam.graphs.knowledge import Knowledge
+from graphbam.inference.networks import Colliders, Networks, Said
 from graphbam.nn.cost import (
     Progress,
     count_work,
@@ -18,6 +21,38 @@ from graphbam.nn.cost import (
 )
 from graphbam.nn.immorality_net import MOST_ROWS
 from graphbam.tables.prepare import Prepared
+
+
+def read_pairs(
+    ready: Prepared,
+    networks: Networks,
+    knowledge: Knowledge,
+    x_bme: Tensor,
+    said: Said,
+    tell: Progress | None = None,
+    done: float = 0.0,
+) -> dict[str, Any]:
+    """What a result says of pairs: probabilities with prior knowledge enforced, and directions; E as below.
+
+    `said` is of one table, over all its passes. The second network is asked if it is there.
+    """
+    p_ee3 = (said.classes + said.classes.swapaxes(0, 1)) / 2
+    p_dd3 = knowledge.apply(ready.names, ready.put_constants_back(p_ee3, [1.0, 0.0, 0.0]))
+    immoralities = None
+    if networks.colliders is not None:
+        immoralities = find_immoralities(ready, x_bme, p_dd3, networks.colliders, tell, done)
+    return {"probabilities": p_dd3, "colliders": immoralities, **_ordered_pairs(ready, networks, said)}
+
+
+def _ordered_pairs(ready: Prepared, networks: Networks, said: Said) -> dict[str, Matrix | None]:
+    """What the pass says of ordered pairs, by the names that `Result` has for it; directions only if they are wanted.
+
+    A constant column is nobody's cause, effect or ancestor, and no direction is likelier than the other.
+    """
+    told = {"hidden_causes": (said.hidden, 0.0), "ancestors": (said.ancestor, 0.0)}
+    if networks.one_pass:
+        told |= {"directions": (said.direction, 0.5), "compelled": (said.compelled, 0.0)}
+    return {name: None if p is None else ready.put_constants_back(p, nothing) for name, (p, nothing) in told.items()}
 
 
 def find_immoralities(

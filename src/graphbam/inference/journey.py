@@ -15,7 +15,7 @@ from torch import Tensor
 import graphbam
 from graphbam.errors import ConfigError, GraphbamError, TableError
 from graphbam.graphs.knowledge import Knowledge
-from graphbam.inference.answers import find_immoralities, tell_of_rows
+from graphbam.inference.answers import read_pairs, tell_of_rows
 from graphbam.inference.networks import (
     Networks,
     Said,
@@ -28,7 +28,7 @@ from graphbam.inference.networks import (
     tables_at_once,
 )
 from graphbam.inference.settings import FLAT, PARTS, InferConfig, Settings, read_settings, show_settings
-from graphbam.inference.stability import measure_stability
+from graphbam.inference.stability import Stability, measure_stability
 from graphbam.nn.cost import Progress, be_silent, estimate_seconds, spell_seconds
 from graphbam.result import Failure, Result
 from graphbam.tables.columns import Encode
@@ -79,7 +79,9 @@ def infer(
     knowledge : Knowledge, dict or path to JSON, optional
         Prior knowledge; or give its parts: `forbidden`, `required`, `tiers`, `prior_odds`.
     stability : int
-        Number of resamples, each of 63 % of the rows without replacement; 0 for none.
+        Number of resamples, each of 63 % of the rows without replacement; 0 for none. How often each link and each
+        arrow is found in them is in `Result.stability` and `Result.arrow_stability` (arrows of a second network, which
+        takes longer: in the first 20).
     prepare : PrepareConfig, optional
         How the table is made ready. Its fields may also be given one by one: `missing`, `keep_codes`, `max_rows`,
         `large`, `independent_rows`, `seed`; rules in `graphbam.tables.prepare`.
@@ -191,43 +193,27 @@ def _finish(
 ) -> Result:
     """Enforce knowledge, find directions and stability, collect the report. E counts the varying columns."""
     known, header = config.knowledge or Knowledge(), networks.edges.header
-    p_ee3 = (said.classes + said.classes.swapaxes(0, 1)) / 2
-    p_dd3 = known.apply(ready.names, ready.put_constants_back(p_ee3, [1.0, 0.0, 0.0]))
-    immoralities = share_dd = None
-    if networks.colliders is not None:
-        done = 0.5 / (config.stability + 1)
-        immoralities = find_immoralities(ready, x_bme, p_dd3, networks.colliders, progress, done)
+    pairs = read_pairs(ready, networks, known, x_bme, said, progress, done=0.5 / (config.stability + 1))
+    found = Stability(None, None)
     if config.stability:
         settings = (config.stability, known, config.prepare.seed)
-        share_dd = measure_stability(ready, networks.edges, *settings, progress or be_silent)
+        found = measure_stability(ready, networks, *settings, progress or be_silent)
     ranges = {name: list(limits) for name, limits in (header.domain or {}).items()}
     unlike = judge_domain(ready.features, ranges)
     verdict = ("outside" if unlike else "inside") if ranges else None
     return Result(
         names=ready.names,
-        probabilities=p_dd3,
-        changes=(*ready.changes, *(() if immoralities is None else tell_of_rows(x_bme.shape[1]))),
+        changes=(*ready.changes, *(() if networks.colliders is None else tell_of_rows(x_bme.shape[1]))),
         warnings=(*ready.warnings, *unlike, *_warn_about_knowledge(ready, known), *networks.warnings),
         domain={"features": ready.features, "verdict": verdict, "unlike": unlike, "ranges": ranges},
-        stability=share_dd,
+        stability=found.links_dd,
+        arrow_stability=found.arrows_dd,
         knowledge=known or None,
         source=ready.source,
         provenance=_provenance(ready, config, networks),
         sample=_draw_sample(ready, x_bme[0]),
-        colliders=immoralities,
-        **_ordered_pairs(ready, networks, said),
+        **pairs,
     )
-
-
-def _ordered_pairs(ready: Prepared, networks: Networks, said: Said) -> dict[str, Matrix | None]:
-    """What the pass says of ordered pairs, by the names that `Result` has for it; directions only if they are wanted.
-
-    A constant column is nobody's cause, effect or ancestor, and no direction is likelier than the other.
-    """
-    told = {"hidden_causes": (said.hidden, 0.0), "ancestors": (said.ancestor, 0.0)}
-    if networks.one_pass:
-        told |= {"directions": (said.direction, 0.5), "compelled": (said.compelled, 0.0)}
-    return {name: None if p is None else ready.put_constants_back(p, nothing) for name, (p, nothing) in told.items()}
 
 
 def _stack_marks(ready: Sequence[Prepared]) -> Tensor | None:
@@ -277,6 +263,7 @@ def _provenance(ready: Prepared, config: InferConfig, networks: Networks) -> dic
         "seed": config.prepare.seed,
         "n_rows": ready.n_rows,
         "n_rows_used": sum(len(rows) for rows in ready.passes),
+        "n_rows_worth": len(ready.passes) * ready.worth(len(ready.passes[0])),
         "n_resamples": config.stability,
         "directions": "one-pass" if networks.one_pass else "two-step" if colliders is not None else None,
         "n_cells_missing": 0 if ready.missing_md is None else int(ready.missing_md.sum()),

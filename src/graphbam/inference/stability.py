@@ -1,17 +1,19 @@
-"""How often a link is found again in resamples of the table."""
+"""How often links and arrows are found again in resamples of the table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphbam.graphs.graph import SKELETON
+from graphbam.graphs.graph import SKELETON, directed_part
 from graphbam.graphs.knowledge import Knowledge
-from graphbam.inference.networks import Weights, mark_cells, run_network, tables_at_once
+from graphbam.inference.answers import read_pairs
+from graphbam.inference.networks import Networks, mark_cells, run_network, tables_at_once
 from graphbam.nn.cost import Progress
+from graphbam.result import Result
 from graphbam.tables.prepare import Prepared, standardise
 from graphbam.tables.read import Matrix
 
@@ -19,26 +21,45 @@ STABLE_FROM = 0.5
 """A pair counts as found in a resample from this skeleton probability on."""
 
 
+MOST_ASKED = 20
+"""The second network, which takes far longer than the first, is asked about so many resamples at most."""
+
+
+class Stability(NamedTuple):
+    """Shares of resamples, shape (D, D)."""
+
+    links_dd: Matrix | None
+    """In which a pair is a direct link; None: not asked."""
+    arrows_dd: Matrix | None
+    """In which `Result.cpdag` draws i → j, of all or, by a second network, of the first `MOST_ASKED`; None: nothing is
+    known of directions."""
+
+
 def measure_stability(
-    ready: Prepared, loaded: Weights, n_resamples: int, knowledge: Knowledge, seed: int, tell: Progress
-) -> Matrix:
-    """Share of resamples in which a pair is a direct link, shape (D, D)."""
+    ready: Prepared, networks: Networks, n_resamples: int, knowledge: Knowledge, seed: int, tell: Progress
+) -> Stability:
+    """Infer the graphs of resamples, as that of the table itself, and count."""
     x_md, marks_md = ready.x_md[ready.passes[0]], mark_cells(ready)
     rng = np.random.default_rng([seed, 1])  # a stream of its own, apart from the draw of rows
-    names = [ready.names[k] for k in ready.varying]
-    inside = _restrict(knowledge, names)
-    found = np.zeros((len(names), len(names)))
+    links_dd, arrows_dd = np.zeros((2, len(ready.names), len(ready.names)))
+    n_directed = n_resamples if networks.one_pass else 0 if networks.colliders is None else min(n_resamples, MOST_ASKED)
     size = tables_at_once(x_md.size)
     for start in range(0, n_resamples, size):
         n_tables = min(size, n_resamples - start)
         drawn_bm = draw_resamples(rng, n_tables, len(x_md))
         x_bmd = standardise(torch.from_numpy(x_md[drawn_bm])).float()
         marks_bmd = None if marks_md is None else torch.from_numpy(marks_md[ready.passes[0]][drawn_bm])
-        said = run_network(loaded, x_bmd, [ready.worth(x_bmd.shape[1])] * n_tables, marks_bmd)
-        for p_dd3 in said.classes:
-            found += inside.apply(names, p_dd3)[..., SKELETON] >= STABLE_FROM
-        tell((start + n_tables + 1) / (n_resamples + 1), f"{start + n_tables} of {n_resamples} resamples")
-    return _settle_stability(ready.put_constants_back(found / n_resamples, 0.0), ready.names, knowledge)
+        said = run_network(networks.edges, x_bmd, [ready.worth(x_bmd.shape[1])] * n_tables, marks_bmd)
+        for k, one in enumerate(said.each_table(1)):
+            done = start + k + 1
+            asked = networks if done <= n_directed else networks._replace(colliders=None)
+            pairs = read_pairs(ready, asked, knowledge, x_bmd[k : k + 1], one)
+            result = Result(ready.names, knowledge=knowledge or None, **pairs)
+            links_dd += result.probabilities[..., SKELETON] >= STABLE_FROM
+            if result.has_directions:
+                arrows_dd += directed_part(result.cpdag(STABLE_FROM).adjacency)
+            tell((done + 1) / (n_resamples + 1), f"{done} of {n_resamples} resamples")
+    return Stability(links_dd / n_resamples, arrows_dd / n_directed if n_directed else None)
 
 
 def draw_resamples(rng: np.random.Generator, n_resamples: int, n_rows: int) -> NDArray[np.int64]:
@@ -54,20 +75,3 @@ def draw_resamples(rng: np.random.Generator, n_resamples: int, n_rows: int) -> N
     """
     everyone = np.tile(np.arange(n_rows), (n_resamples, 1))
     return rng.permuted(everyone, axis=1)[:, : max(2, round(0.632 * n_rows))]
-
-
-def _restrict(knowledge: Knowledge, names: Sequence[str]) -> Knowledge:
-    """Keep the soft priors between these variables; hard knowledge is settled afterwards."""
-    known = set(names)
-    return Knowledge(prior_odds=[row for row in knowledge.prior_odds if {row[0], row[1]} <= known])
-
-
-def _settle_stability(share_dd: Matrix, names: Sequence[str], knowledge: Knowledge) -> Matrix:
-    """Forbidden pairs are found never, required ones always, and no variable is linked to itself."""
-    place = {name: k for k, name in enumerate(names)}
-    for pairs, value in ((knowledge.forbidden_pairs(), 0.0), (knowledge.required, 1.0)):
-        for pair in pairs:
-            a, b = place[pair[0]], place[pair[1]]
-            share_dd[a, b] = share_dd[b, a] = value
-    np.fill_diagonal(share_dd, 0.0)
-    return share_dd

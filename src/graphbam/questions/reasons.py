@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphbam.errors import ResultError
-from graphbam.graphs.graph import MORAL, NONE, SKELETON
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, Matrix
 from graphbam.questions.rows import ROWS_PER_TERM, Association, Rows, Vector, find_pair
 from graphbam.result import OrientedGraph, Result, suspect_children
 
@@ -74,6 +74,8 @@ class Reasons:
     """Probability of a hidden common cause; None where the weights cannot say."""
     stability: float | None
     """Share of resamples in which the link is found; None: not asked."""
+    stable_arrows: tuple[float, float] | None
+    """Shares of resamples in which a → b and b → a are drawn; None: not asked."""
     steps: tuple[Evidence, ...]
     """Correlations: without others, given more and more third variables, and given all others. Empty without rows."""
     rows: Rows | None
@@ -220,7 +222,11 @@ class Reasons:
         else:
             lines.append(f"A hidden common cause of the two: {self.hidden:.2f}.")
         if self.stability is not None:
-            lines.append(f"A direct link is found in {self.stability:.0%} of the resamples.")
+            arrows = ""
+            if self.stable_arrows is not None:
+                there, back = self.stable_arrows
+                arrows = f", drawn as {self.a} → {self.b} in {there:.0%}, as {self.b} → {self.a} in {back:.0%}"
+            lines.append(f"A direct link is found in {self.stability:.0%} of the resamples{arrows}.")
         if self.unlike:
             lines.append("The table is unlike those of training: these probabilities may be too sure.")
         return lines
@@ -293,12 +299,17 @@ def find_reasons(result: Result, a: str, b: str) -> Reasons:
         backward=backward,
         hidden=None if result.hidden_causes is None else float(result.hidden_causes[i, j]),
         stability=None if result.stability is None else float(result.stability[i, j]),
+        stable_arrows=_read_both(result.arrow_stability, i, j),
         steps=() if rows is None else tuple(_collect(result, rows, i, j)),
         rows=rows,
         places=(i, j),
         names=result.names,
         unlike=result.domain.get("verdict") == "outside",
     )
+
+
+def _read_both(share_dd: Matrix | None, i: int, j: int) -> tuple[float, float] | None:
+    return None if share_dd is None else (float(share_dd[i, j]), float(share_dd[j, i]))
 
 
 def _is_given(result: Result, a: str, b: str) -> bool:
