@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import json
 import math
@@ -127,7 +128,7 @@ def test_draws_are_dags_and_repeatable(sachs):
 def test_what_is_known_holds_in_every_draw(sachs):
     known = gb.Knowledge(required=["PKA -> Raf"], forbidden=["PKC -- Jnk"], tiers=[["PKA"], ["Erk"]])
     p = known.apply(sachs.names, sachs.probabilities)
-    result = gb.Result(sachs.names, p, knowledge=known, colliders=sachs.colliders)
+    result = dataclasses.replace(sachs, probabilities=p, knowledge=known)
     place = {name: k for k, name in enumerate(sachs.names)}
     for dag in draw_dags(result, result.dag().adjacency, 10, np.random.default_rng(0)):
         assert dag[place["PKA"], place["Raf"]]
