@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ TARGETS: dict[str, dict[str, tuple[str, float]]] = {
         "30% missing costs": ("≤", 0.06),
     },
     "interventions": {"known over hidden targets": ("≥", 1.3), "simulated directed_ap": ("≥", 0.97)},
-    "time": {"largest ratio": ("≤", 1.15)},
+    "time": {"largest ratio": ("≤", 1.15), "largest ratio, processor": ("≤", 1.15)},
 }
 """What each score should be, at least or at most."""
 
@@ -393,25 +393,36 @@ def one_target_each_nonlinear(rng: torch.Generator, n_tables: int, n_variables: 
 
 
 def judge_time(judge: Judge) -> Outcome:
-    """Seconds per table, directions included, in turn with the weights beside; the quickest of five of each."""
+    """Seconds per table, directions and graph included, in turn with the weights beside; the least of five of each.
+
+    Seconds of the clock mean little where other work goes on; those of the processor, all threads together, still do.
+    """
     rows, scores = [], {}
     for d, m in TIMED:
-        x_md = np.random.default_rng(SEED).normal(size=(m, d))
-        both = {"here": judge.weights, "beside": judge.beside}
-        work = {name: clock(x_md, weights, judge.directions) for name, weights in both.items()}
-        times = [{name: next(seconds) for name, seconds in work.items()} for _ in range(6)][1:]
-        best = pd.DataFrame(times).min()
-        rows.append({"shape": f"{d}x{m}"} | best.to_dict())
-        scores |= {f"{d}x{m} seconds": best["here"], f"{d}x{m} ratio": best["here"] / best["beside"]}
-    scores["largest ratio"] = max(value for name, value in scores.items() if "ratio" in name)
+        (problem, *_) = judge.simulate(SimulationConfig.paper(), (d, m))
+        works = {"here": (judge.weights, judge.directions), "beside": (judge.beside, judge.directions)}
+        works["beside, links only"] = judge.beside, "none"
+        times = [clock_all(problem.x_md, works) for _ in range(6)][1:]
+        least = pd.DataFrame(times).min()
+        rows.append({"shape": f"{d}x{m}"} | least.to_dict())
+        scores[f"{d}x{m} seconds"] = least["here"]
+        for name in ("beside", "beside, links only"):
+            scores[f"{d}x{m} over {name}"] = least["here"] / least[name]
+            scores[f"{d}x{m} over {name}, processor"] = least["here, processor"] / least[f"{name}, processor"]
+    for kind in ("", ", processor"):
+        ratios = [scores[f"{d}x{m} over beside{kind}"] for d, m in TIMED]
+        scores[f"largest ratio{kind}"] = max(ratios)
     return Outcome(scores, rows)
 
 
-def clock(x_md: np.ndarray, weights: LoadedWeights, directions: str) -> Iterator[float]:
-    while True:
-        began = time.perf_counter()
+def clock_all(x_md: np.ndarray, works: dict[str, tuple[LoadedWeights, str]]) -> Row:
+    """Seconds of each kind of work, one after the other."""
+    row: Row = {}
+    for name, (weights, directions) in works.items():
+        began, began_working = time.perf_counter(), time.process_time()
         gb.infer(x_md, weights=weights, directions=directions).graph()
-        yield time.perf_counter() - began
+        row |= {name: time.perf_counter() - began, f"{name}, processor": time.process_time() - began_working}
+    return row
 
 
 SECTIONS: dict[str, Callable[[Judge], Outcome]] = {
