@@ -103,7 +103,7 @@ def test_what_is_known_is_said():
         directions=half, compelled=0.1 * np.ones((5, 5)),
     )  # fmt: skip
     text = str(result.why("a", "b"))
-    assert "A hidden common cause of the two: 0.30." in text
+    assert "A hidden common cause of the two has probability 0.30." in text
     assert "found in 50% of the resamples" in text
     assert "unlike those of training" in text
     assert "a → b 0.10, b → a 0.10, not to be told from such data 0.80" in text
@@ -166,3 +166,9 @@ def test_two_together_explain_what_neither_does(rng):
     reasons = beliefs("e>a b>a a>c b>c", sample=x_md).why("e", "c")
     assert reasons.explained_by == ("a", "b")
     assert not any(len(step.given) == 1 for step in reasons.steps)
+
+
+def test_a_hidden_cause_of_unrelated_variables_is_doubted(rng):
+    result = make_result({}, sample=rows_of(rng), hidden_causes=np.full((5, 5), 0.6))
+    assert "probability 0.60; these correlations show no trace of one." in str(result.why("b", "e"))
+    assert "probability 0.60." in str(result.why("a", "b"))

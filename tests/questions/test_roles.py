@@ -182,3 +182,17 @@ def test_what_cannot_be_asked_is_refused():
     with pytest.raises(ConfigError, match="draws no graph"):
         beliefs("a>b").roles("a", "b", n_draws=0)
     assert not math.isnan(beliefs("a>b").roles("a", "b", n_draws=1).effect)
+
+
+def test_sets_are_told_with_their_doubts():
+    half = np.full((5, 5), 0.5)
+    text = str(beliefs("a>c b>c", directions=half, compelled=0 * half).roles("a", "b", n_draws=30))
+    assert "no arrows lead from a to b" in text
+    sure = np.full((5, 5), 0.5)
+    for i, j in ((2, 0), (2, 1), (0, 1)):
+        sure[i, j], sure[j, i] = 1.0, 0.0
+    text = str(
+        beliefs("c>a c>b a>b", p=1 - 1e-9, directions=sure, compelled=np.where(sure == 0.5, 0.0, sure)).roles("a", "b")
+    )
+    assert "adjust for c: right in 100% of the drawn graphs" in text
+    assert "None of this" not in text

@@ -220,7 +220,9 @@ class Reasons:
         if self.hidden is None:
             lines.append("Whether a hidden common cause stands behind it, this answer cannot say.")
         else:
-            lines.append(f"A hidden common cause of the two: {self.hidden:.2f}.")
+            unseen = len(self.steps) > 0 and all(self._is_chance(step) for step in (self.steps[0], self.steps[-1]))
+            trace = "; these correlations show no trace of one" if unseen else ""
+            lines.append(f"A hidden common cause of the two has probability {self.hidden:.2f}{trace}.")
         if self.stability is not None:
             arrows = ""
             if self.stable_arrows is not None:

@@ -120,11 +120,19 @@ class Roles:
             why = self._find_obstacle()
             order = "If you know which comes first, say so: infer(..., tiers=[[earlier], [later]])."
             return [f"No set of variables closes all back doors of the graph with links {self.cut}{why}.", order]
-        best = self.adjustment.to_dict("records")
-        lines = [f"In the graph with links {self.cut}, these sets close all back doors:"]
-        for row in best:
-            who = ", ".join(row["variables"]) or "nothing (adjust for no variable)"
-            lines.append(f"  {who}: so they do in {row['valid']:.0%} of the drawn graphs")
+        i, j = self.graph.names.index(self.treatment), self.graph.names.index(self.outcome)
+        leads = bool(ancestors(self.graph.adjacency)[i, j])
+        lines = (
+            []
+            if leads
+            else [f"In the graph with links {self.cut}, no arrows lead from {self.treatment} to {self.outcome}."]
+        )
+        lines.append(f"What closes all back doors in {'the graph with links ' + str(self.cut) if leads else 'it'}:")
+        for row in self.adjustment.to_dict("records"):
+            who = ", ".join(row["variables"]) or "no variable"
+            lines.append(f"  adjust for {who}: right in {row['valid']:.0%} of the drawn graphs")
+        if self.adjustment["valid"].max() <= 0.5:
+            lines.append("None of this is right in most of the drawn graphs.")
         return lines
 
     def _find_obstacle(self) -> str:
