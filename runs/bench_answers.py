@@ -7,7 +7,8 @@ Sections, each with its own rows in SECTION.csv: `tables` (third-party tables), 
 swapped at random), `reversible` (links of linear Gaussian worlds that no data can direct), `hidden`, `calibration`
 (simulated tables of all kinds), `missing`, `interventions`, `time`. Prints target and measurement of each score, writes
 them to targets.csv, and a reliability diagram of each answer, reliability-ANSWER.png, of the sections that have any.
-Answers come from `graphbam.infer`, as a user gets them; means are over families, at most 600 rows of a table.
+Time is held against that of other weights (`--beside`). Answers come from `graphbam.infer`, as a user gets them; means
+are over families, at most 600 rows of a table.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class Judge:
     """Weights to judge, and on what."""
 
     weights: LoadedWeights
-    beside: LoadedWeights
+    beside: LoadedWeights | None
     directions: str
     data: Path
     n_tables: int
@@ -400,18 +401,18 @@ def judge_time(judge: Judge) -> Outcome:
     rows, scores = [], {}
     for d, m in TIMED:
         (problem, *_) = judge.simulate(SimulationConfig.paper(), (d, m))
-        works = {"here": (judge.weights, judge.directions), "beside": (judge.beside, judge.directions)}
-        works["beside, links only"] = judge.beside, "none"
+        works = {"here": (judge.weights, judge.directions)}
+        if judge.beside is not None:
+            works |= {"beside": (judge.beside, judge.directions), "beside, links only": (judge.beside, "none")}
         times = [clock_all(problem.x_md, works) for _ in range(6)][1:]
         least = pd.DataFrame(times).min()
         rows.append({"shape": f"{d}x{m}"} | least.to_dict())
         scores[f"{d}x{m} seconds"] = least["here"]
-        for name in ("beside", "beside, links only"):
+        for name in [*works][1:]:
             scores[f"{d}x{m} over {name}"] = least["here"] / least[name]
             scores[f"{d}x{m} over {name}, processor"] = least["here, processor"] / least[f"{name}, processor"]
-    for kind in ("", ", processor"):
-        ratios = [scores[f"{d}x{m} over beside{kind}"] for d, m in TIMED]
-        scores[f"largest ratio{kind}"] = max(ratios)
+    for kind in ("", ", processor") if judge.beside is not None else ():
+        scores[f"largest ratio{kind}"] = max(scores[f"{d}x{m} over beside{kind}"] for d, m in TIMED)
     return Outcome(scores, rows)
 
 
@@ -451,14 +452,14 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, default=Path("out/answers"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    weights, beside = load_weights(options.weights), load_weights(options.beside or "edges")
+    weights, beside = load_weights(options.weights), load_weights(options.beside) if options.beside else None
     judge = Judge(weights, beside, options.directions, options.data, options.tables)
     lines: list[Row] = []
     claims: dict[str, dict[str, Claims]] = {}
     for name in options.sections:
         outcome = SECTIONS[name](judge)
         others = None
-        if options.beside and name != "time":
+        if beside is not None and name != "time":
             others = SECTIONS[name](dataclasses.replace(judge, weights=beside)).scores
         pd.DataFrame(outcome.rows).to_csv(options.out / f"{name}.csv", index=False, float_format="%.5f")
         claims[name] = outcome.claims
