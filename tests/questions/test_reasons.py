@@ -172,3 +172,16 @@ def test_a_hidden_cause_of_unrelated_variables_is_doubted(rng):
     result = make_result({}, sample=rows_of(rng), hidden_causes=np.full((5, 5), 0.6))
     assert "probability 0.60; these correlations show no trace of one." in str(result.why("b", "e"))
     assert "probability 0.60." in str(result.why("a", "b"))
+
+
+def test_what_is_left_of_an_unlikely_link_is_told(known, rng):
+    text = str(make_result({}, sample=rows_of(rng)).why("a", "b"))
+    assert "More is left than chance would give: a link, a hidden common cause" in text
+    assert "More is left" not in str(known.why("a", "b"))
+    assert "More is left" not in str(known.why("b", "e"))
+
+
+def test_constant_columns_do_not_count_as_others(rng):
+    x_md = rows_of(rng)
+    x_md[:, 4] = 0.0
+    assert "Given all 2 others" in str(make_result({}, sample=x_md).why("a", "c"))

@@ -159,8 +159,8 @@ class Reasons:
         if not thirds:
             return ["No one, two or three others that were tried take a tenth of that away."]
         last = thirds[-1]
-        left = "next to nothing of either" if last.association is None else f"{last.association.strength:.2f}"
-        who = _join(last.given)
+        assert last.association is not None
+        who, left = _join(last.given), f"{last.association.strength:.2f}"
         if self.explained_by:
             return [
                 f"Given {who}, {left} of {start:.2f} is left, no more than chance would give: {who} could explain it."
@@ -169,12 +169,13 @@ class Reasons:
         return [f"{together} least of it: {left} of {start:.2f}."]
 
     def _say_all(self, step: Evidence) -> str:
-        n_others, chance = len(self.names) - 2, self.rows.chance if self.rows else 0.0
+        assert self.rows is not None
+        n_others = sum(map(self.rows.varies, range(len(self.names)))) - 2
         who = f"all {n_others} others" if len(step.given) == n_others else f"the {len(step.given)} likeliest neighbours"
         who = f"the other variable, {step.given[0]}" if n_others == 1 else who
         if step.association is None:
             return f"Given {who}, nothing is left of one of the two: it is a copy or a sum of others."
-        return f"Given {who}, by lines: {_spell(step.association, chance)}{self._note_chance(step)}."
+        return f"Given {who}, by lines: {_spell(step.association, self.rows.chance)}{self._note_chance(step)}."
 
     def _say_conflict(self) -> list[str]:
         """Where correlations and the network seem to disagree, why that can be."""
@@ -185,14 +186,16 @@ class Reasons:
             return ["These correlations do not show the link: the network sees more than they do, or it is wrong."]
         if self.skeleton >= 0.5 and self.explained_by:
             return ["These correlations do without the link: the network sees more than they do, or it is wrong."]
-        if first.association is None or last.association is None:
+        if first.association is None or last.association is None or self._is_chance(last):
             return []
-        grows = (
-            last.association.strength > max(first.association.strength, self.rows.chance if self.rows else 0.0) + 0.1
-        )
-        if grows and not self._is_chance(last):
+        if last.association.strength > first.association.strength + 0.1:
             return [
                 "It grows when others are held: so it does between causes of a common child, or where others mask it."
+            ]
+        if self.skeleton < 0.5 and not self.explained_by:
+            return [
+                "More is left than chance would give: a link, a hidden common cause, or an effect of both among the "
+                "others would do that."
             ]
         return []
 
