@@ -127,10 +127,11 @@ class Judge:
         return gb.infer(problem.x_md, missing="impute", **settings)
 
     def simulate(self, config: SimulationConfig, shape: tuple[int, int], *key: int) -> list[Problem]:
-        """Tables that depend on shape and key alone."""
-        rng = torch.Generator().manual_seed(mix_seed(SEED, *shape, *key))
-        size = {"n_variables": shape[0], "n_samples": shape[1]}
-        return unpack_tables(sample_tables(rng, config, n_tables=self.n_tables, **size))
+        """Tables that depend on shape, key and their number alone; each is drawn by itself: a batch shares choices."""
+        size = {"n_tables": 1, "n_variables": shape[0], "n_samples": shape[1]}
+        seeds = [mix_seed(SEED, *shape, *key, number) for number in range(self.n_tables)]
+        drawn = [sample_tables(torch.Generator().manual_seed(seed), config, **size) for seed in seeds]
+        return [problem for tables in drawn for problem in unpack_tables(tables)]
 
 
 # ── sections ──────────────────────────────────────────────────────────────────────────────────────────────────────────
