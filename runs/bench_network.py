@@ -8,7 +8,8 @@
     python runs/bench_network.py --device cuda --kernels
 
 On a GPU: forward and backward at (d=55, M=525, 16 tables) and (d=20, M=150, 32 tables), plain, compiled, and compiled
-and replayed as a CUDA graph; peak memory; the logarithm alone. On a CPU: the forward pass at d=100, M=500. With
+and replayed as a CUDA graph; peak memory; the logarithm alone. On a CPU: the forward pass by `graphbam.nn.cpu`, with
+bfloat16 products where the processor has units for them and without, and through the layers as they train. With
 `--agreement`: how far the answers of the same weights differ between CPU and GPU, plain and compiled. With
 `--throughput`: tables a second in whole optimiser steps, where shapes are drawn as the paper draws them. With
 `--layers`: forward and backward of every kind of layer on its own. With `--kernels`: which kinds of kernels a pass
@@ -24,12 +25,13 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from graphbam.nn import spd
+from graphbam.nn import cpu, spd
 from graphbam.nn.cost import forward_work
 from graphbam.nn.edge_net import DESIGNS, EdgeNet
 from graphbam.nn.weights import load_weights
@@ -105,14 +107,28 @@ def on_cpu(designs: list[str]) -> list[dict[str, object]]:
     for design in designs:
         network = EdgeNet(DESIGNS[design]()).eval()
         for d, m in ((20, 200), (50, 200), (100, 500), (100, 1000)):
-            x_md = torch.randn(1, m, d, generator=torch.Generator().manual_seed(0))
-            with torch.no_grad():
-                network(x_md)
-                began = time.perf_counter()
-                network(x_md)
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-            rows.append({"design": design, "d": d, "M": m, "forward s": time.perf_counter() - began, "peak GiB": peak})
+            x_bmd = torch.randn(1, m, d, generator=torch.Generator().manual_seed(0))
+            row: dict[str, object] = {"design": design, "d": d, "M": m}
+            for way in ("bfloat16", "float32", "layers"):
+                network.mixed_precision = way == "bfloat16"
+                with torch.no_grad(), mock.patch.object(cpu, "is_quick", lambda x, way=way: way != "layers"):
+                    row |= time_on_cpu(network, x_bmd, way)
+                if way == "bfloat16":
+                    row["peak GiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            rows.append(row)
     return rows
+
+
+def time_on_cpu(network: EdgeNet, x_bmd: Tensor, way: str, repeats: int = 3) -> dict[str, object]:
+    """Least seconds, and least seconds of processor time, of some passes after a first one."""
+    network(x_bmd)
+    clocks = (time.perf_counter, time.process_time)
+    times = []
+    for _ in range(repeats):
+        began = [clock() for clock in clocks]
+        network(x_bmd)
+        times.append([clock() - start for clock, start in zip(clocks, began, strict=True)])
+    return {f"{way} s": min(wall for wall, _ in times), f"{way}, processor s": min(used for _, used in times)}
 
 
 def on_gpu(designs: list[str], modes: list[str]) -> list[dict[str, object]]:

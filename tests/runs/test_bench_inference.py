@@ -1,0 +1,13 @@
+"""Methods that take turns on one table."""
+
+from argparse import Namespace
+
+
+def test_methods_are_timed_on_the_same_table_and_may_decline(run_script):
+    script = run_script("bench_inference", run_name="bench_inference")
+    options = Namespace(weights="edges", seconds=0.0, beside=["zero", "cam"])
+    row = script["compare"](4, 12, options)
+    assert (row["d"], row["M"]) == (4, 12)
+    assert row["cam"] == "regression on ten parents needs 20 samples"
+    assert all(row[f"{name} s"] >= 0 for name in ("graphbam", "graphbam, links", "zero"))
+    assert "cam s" not in row
