@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,11 +35,16 @@ def main() -> None:
     parser.add_argument("--weights", default="edges")
     options = parser.parse_args()
     loaded = load_weights(options.weights)
-    rows = pd.DataFrame([judge(case, loaded) for case in resolve_cases([options.folder])])
+    judged = [judge(case, loaded) for case in resolve_cases([options.folder])]
+    said, true = (np.concatenate([row.pop(name) for row in judged]) for name in ("said", "true"))
+    rows = pd.DataFrame(judged)
     families = rows.drop(columns="case").groupby("family").mean()
     print(f"{len(rows)} tables, {len(families)} families")
     means = f"{rows['error'].mean():.3f} over tables, {families['error'].mean():.3f} over families"
-    print(f"calibration error, skeleton: {means}")
+    print(f"calibration error, skeleton: {means}, {expected_calibration_error(true, said):.3f} with all pairs pooled")
+    likely = said >= 0.1
+    error = expected_calibration_error(true[likely], said[likely])
+    print(f"… {error:.3f} with all pairs pooled that are linked with .1 or more, {likely.sum()} of {len(said)}")
     for target in TARGETS:
         share = rows[f"false at {target:g}"]
         print(f"false links at a target of {target:.0%}: mean {share.mean():.1%}, median {share.median():.1%}")
@@ -46,13 +52,13 @@ def main() -> None:
     print(f"warned of their rows: {warned}; count for less: {fewer}; recognised as sorted: {is_sorted}")
 
 
-def judge(case: Case, loaded: LoadedWeights) -> dict[str, object]:
+def judge(case: Case, loaded: LoadedWeights) -> dict[str, Any]:
     """Calibration error and false links of one table, and what is said of its rows."""
     problem = draw_problem(case, 0)
     result = gb.infer(problem.x_md, weights=loaded, colliders=None)
     truth_dd = skeleton(problem.adjacency)
     p = pair_values(result.probabilities[..., SKELETON])
-    row: dict[str, object] = {"case": case.name, "family": case.family}
+    row: dict[str, Any] = {"case": case.name, "family": case.family, "said": p, "true": pair_values(truth_dd)}
     row["error"] = expected_calibration_error(pair_values(truth_dd), p)
     for target in TARGETS:
         found = pair_values(result.skeleton(fdr=target).adjacency).astype(bool)

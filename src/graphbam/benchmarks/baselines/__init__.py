@@ -31,6 +31,7 @@ __all__ = [
 BASELINES = {
     "graphbam": "bam:Bam",
     "graphbam-paper": "bam:BamPaper",
+    "graphbam-two-step": "bam:BamTwoStep",
     # ── pairs without directions ──
     "zero": "zero:Zero",
     "partial-correlation": "partial_correlation:PartialCorrelation",

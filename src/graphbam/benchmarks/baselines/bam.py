@@ -11,6 +11,7 @@ from graphbam.benchmarks.baselines._weights import FOLDER, explain_absence, find
 from graphbam.graphs.graph import NONE, SKELETON
 from graphbam.inference.journey import infer
 from graphbam.inference.networks import Colliders, Weights, open_colliders, open_weights
+from graphbam.inference.settings import Directions
 from graphbam.nn.weights import list_weights
 from graphbam.result import Result
 
@@ -20,9 +21,10 @@ class Bam(Baseline):
 
     name, title = "graphbam", "graphbam"
     kind: ClassVar[Kind] = "cpdag"
+    directions: ClassVar[Directions] = "one-pass"
     weights: ClassVar[str] = "edges"
-    colliders: ClassVar[str | None] = "colliders"
-    """Names of weights inside the package; without colliders there are no directions."""
+    colliders: ClassVar[str | None] = None
+    """Names of weights inside the package; the second ones are for two steps."""
 
     def __init__(self, *, device: str = "cpu") -> None:
         self.device = device
@@ -39,15 +41,15 @@ class Bam(Baseline):
         return open_weights(self.weights, self.device), open_colliders(self.colliders, self.device)
 
     def fit(self, x_md: Matrix, *, seed: int) -> Answer:
-        """One pass for the links, one for common children."""
+        """All that the network, or the two, have to say."""
         with isolated(seed):  # the loading too: a network draws first weights before it gets those of the file
             weights, colliders = self._loaded
-            result = infer(x_md, weights=weights, colliders=colliders, seed=seed)
+            result = infer(x_md, weights=weights, colliders=colliders, directions=self.directions, seed=seed)
         return answer_from(result)
 
 
 def answer_from(result: Result) -> Answer:
-    """The benchmark's view of a result; undirected where no colliders were asked.
+    """The benchmark's view of a result; undirected where nobody was asked for directions.
 
     A mark from i to j is in the CPDAG unless i and j are not adjacent, or the arrow points the other way. Graphs are
     compared by their distance, so the graph is the one chosen for that.
@@ -60,12 +62,21 @@ def answer_from(result: Result) -> Answer:
     return Answer(result.cpdag(objective="shd").adjacency, mark_dd, moral_dd, links_dd, link_dd)
 
 
+class BamTwoStep(Bam):
+    """The same links, with directions as in the paper: a second network finds common children."""
+
+    name, title = "graphbam-two-step", "graphbam, two steps"
+    directions = "two-step"
+    colliders = "colliders"
+
+
 class BamPaper(Bam):
     """The same network and data as in the paper; links only."""
 
     name, title = "graphbam-paper", "BAM, as in the paper"
     kind = "undirected"
-    weights, colliders = "edges-paper", None
+    directions = "none"
+    weights = "edges-paper"
 
     def skip(self, n_samples: int, n_variables: int) -> str | None:
         """Its weights are for comparison only."""
