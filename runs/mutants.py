@@ -306,8 +306,8 @@ MUTANTS = (
     # ── inference ─────────────────────────────────────────────────────────────────────────────────────────
     Mutant(
         "inference/stability.py",
-        "found += inside.apply(names, p_dd3)[..., SKELETON] >= STABLE_FROM",
-        "found += inside.apply(names, p_dd3)[..., SKELETON] < STABLE_FROM",
+        "links_dd += result.probabilities[..., SKELETON] >= STABLE_FROM",
+        "links_dd += result.probabilities[..., SKELETON] < STABLE_FROM",
         "tests/inference",
         "stability counts resamples without the link",
     ),
@@ -319,8 +319,8 @@ MUTANTS = (
         "immoralities point at the wrong columns beside constant ones",
     ),
     Mutant(
-        "inference/journey.py",
-        "known.apply(ready.names, ready.put_constants_back(p_ee3, [1.0, 0.0, 0.0]))",
+        "inference/answers.py",
+        "knowledge.apply(ready.names, ready.put_constants_back(p_ee3, [1.0, 0.0, 0.0]))",
         "ready.put_constants_back(p_ee3, [1.0, 0.0, 0.0])",
         "tests/inference",
         "prior knowledge is ignored",
