@@ -86,7 +86,7 @@ def test_claims_are_what_was_said_of_each_pair(problem, wild):
         ("link", pairs, dag + dag.T, wild.probabilities[..., 1]),
         ("moral", pairs, edge_classes(dag) == 2, wild.probabilities[..., 2]),
         ("hidden", pairs, problem.hidden_dd, wild.hidden_causes),
-        ("direction", linked, dag, wild.arrow_probabilities),
+        ("direction", [*linked, *((j, i) for i, j in linked)], dag, wild.arrow_probabilities),
         ("compelled", [*linked, *((j, i) for i, j in linked)], compelled_dd, wild.compelled_probabilities),
         ("ancestor", [*pairs, *((j, i) for i, j in pairs)], ancestors(dag), wild.ancestors),
     ):

@@ -60,8 +60,9 @@ def collect_claims(result: Result, problem: Problem) -> dict[str, Claims]:
     Returns
     -------
     dict of Claims
-        Links, moral pairs and hidden causes of each pair; ancestors of each ordered pair; directions of true links that
-        have one, each once; compelled arrows of true links, both ways. Without what is not said or not known.
+        Links, moral pairs and hidden causes of each pair; ancestors of each ordered pair; directions (of true links
+        that have one) and compelled arrows (of true links) from either end, since many tables list causes first.
+        Without what is not said or not known.
 
     Raises
     ------
@@ -74,7 +75,7 @@ def collect_claims(result: Result, problem: Problem) -> dict[str, Claims]:
     if problem.is_dag:
         claims["moral"] = Claims(pair_values(edge_classes(truth_dd)) == MORAL, pair_values(p_dd3[..., MORAL]))
     if problem.is_directed and result.has_directions:
-        i, j = np.nonzero(np.triu(skeleton(truth_dd) & ~(truth_dd & truth_dd.T)))
+        i, j = np.nonzero(skeleton(truth_dd) & ~(truth_dd & truth_dd.T))
         claims["direction"] = Claims(truth_dd[i, j] == 1, lean(result)[i, j])
     if problem.is_dag and result.has_directions:
         i, j = np.nonzero(skeleton(truth_dd))
