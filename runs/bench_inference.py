@@ -138,10 +138,10 @@ def compare(d: int, m: int, options: argparse.Namespace) -> dict[str, object]:
 
     preset, rng = SimulationConfig.preset("paper"), torch.Generator().manual_seed(0)
     x_md = sample_tables(rng, preset, n_tables=1, n_variables=d, n_samples=m).x_bmd[0].double().numpy()
-    loaded = {"weights": open_weights(options.weights, "cpu"), "colliders": open_colliders("colliders", "cpu")}
+    edges, colliders = open_weights(options.weights, "cpu"), open_colliders("colliders", "cpu")
     methods: dict[str, Callable[[], object]] = {
-        "graphbam, links": lambda: gb.infer(x_md, weights=loaded["weights"], directions="none"),
-        "graphbam": lambda: gb.infer(x_md, **loaded),
+        "graphbam": lambda: gb.infer(x_md, weights=edges),
+        "graphbam, two-step": lambda: gb.infer(x_md, weights=edges, colliders=colliders, directions="two-step"),
     }
     found: dict[str, object] = {"d": d, "M": m}
     for name in options.beside:
