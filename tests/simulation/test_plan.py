@@ -102,3 +102,12 @@ def test_leaning_shares_are_small_more_often(rng):
     shares = [plan_tables(rng, config, **shape).share_n for config in (plain, leaning)]
     assert shares[1].median() < 0.5 * shares[0].median()
     assert shares[1].max() <= plain.noise_share[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_more_hidden_variable_behind_columns_of_a_world_that_hides_others(seed):
+    """Only columns that are shown share it, and every pair of them is labelled so."""
+    config = dataclasses.replace(SimulationConfig.preset("broad-1"), hidden=1.0, confounded=1.0)
+    tables = sample_tables(torch.Generator().manual_seed(seed), config, n_tables=12, n_variables=5, n_samples=40)
+    assert torch.isfinite(tables.x_bmd).all()
+    assert (tables.hidden_bdd == 1).any()

@@ -147,6 +147,7 @@ def plan_tables(
     if n_hidden:
         shown_bd = choose_shown(aside, adj_bdd, n_variables, never_bd)
     row_bd = row_n.view(n_tables, n_all).gather(1, shown_bd)
+    effects["confounded"] = effects["confounded"][torch.isin(effects["confounded"], row_bd)]  # columns, nothing hidden
     interventions, set_bmd, effects["interventions"] = _draw_interventions(aside, config, row_bd, n_samples)
     ordered = _Ordered(level_n[order_n], family_n[order_n].tolist(), n_parents_n[order_n].tolist())
     return Plan(
