@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphbam.directions.arrows import (
+    SUPPORT_FROM,
     arrow_probabilities,
     check_pairs,
     claim_immoralities,
@@ -215,6 +216,9 @@ class Result:
     not; None where the weights cannot say."""
     ancestors: Matrix | None = None
     """Shape (D, D): probability that a path of arrows leads from i to j; None where the weights cannot say."""
+    experiments: npt.NDArray[np.bool_] | None = None
+    """Shape (D, D), symmetric: pairs of which an experiment set one without the other, so that data can tell which way
+    a link points; None: nothing was set."""
     arrow_stability: Matrix | None = None
     """Shape (D, D): share of resamples in which `cpdag` draws i → j, of the first 20 where a second network finds
     directions; None where they were not asked for."""
@@ -229,6 +233,9 @@ class Result:
         object.__setattr__(self, "names", tuple(self.names))
         if self.colliders is not None:
             object.__setattr__(self, "colliders", _frozen(read_immoralities(self.colliders, len(self.names))))
+        if self.experiments is not None:
+            told = check_pairs(self.experiments, len(self.names), "experiments") > 0
+            object.__setattr__(self, "experiments", _frozen(told | told.T))
         self._settle_answers()
 
     def _settle_answers(self) -> None:
@@ -334,7 +341,8 @@ class Result:
         Returns
         -------
         OrientedGraph
-            A CPDAG, whatever the networks say. Known directions hold in it, and all that follows from them; a link
+            A CPDAG, whatever the networks say. Where an experiment set one of two linked variables without the other,
+            the link is directed too. Known directions hold in the graph, and all that follows from them; a link
             whose known direction would close a cycle is left out, and `OrientedGraph.notes` says so. Arrows that are
             drawn although others are likelier are in `OrientedGraph.forced`.
 
@@ -418,9 +426,14 @@ class Result:
     def compelled_probabilities(self) -> Matrix:
         """Shape (D, D): probability that the true CPDAG has i → j, given that i and j are adjacent.
 
-        What [i, j] and [j, i] lack to one is the probability that no data as these can tell which way the link points.
+        What [i, j] and [j, i] lack to one is the probability that no data as these can tell which way the link points;
+        nothing, where an experiment set one of the two without the other.
         """
-        return self._two_step_arrows if self.compelled is None else self.compelled
+        if self.compelled is None or self.directions is None:
+            return self._two_step_arrows
+        if self.experiments is None:
+            return self.compelled
+        return _frozen(np.where(self.experiments, self.directions, self.compelled))
 
     def to_dag(self) -> Graph:
         """One DAG out of the class of `cpdag`, always the same; for another cut use ``cpdag(...).to_dag()``."""
@@ -471,10 +484,16 @@ class Result:
                 "one pass, or with directions='two-step' and colliders=..., collider weights by name or path "
                 "(`graphbam weights` lists those of the package), or use skeleton(), which needs no directions."
             )
-        immoralities = self.colliders
-        if self.compelled is not None:
-            immoralities = claim_immoralities(self.probabilities, self.compelled)
-        return Beliefs(self.probabilities, immoralities, self._forbidden())
+        if self.compelled is None or self.directions is None:
+            return Beliefs(self.probabilities, self.colliders, self._forbidden())
+        immoralities = claim_immoralities(self.probabilities, self.compelled_probabilities)
+        beliefs = Beliefs(self.probabilities, immoralities, self._forbidden())
+        if self.experiments is None:
+            return beliefs
+        links_dd = choose_links(beliefs, Cut(threshold=SUPPORT_FROM))
+        dag = nearest_dag(links_dd, beliefs.p_dd, self.directions, beliefs.forbidden)
+        known_dd = (dag > 0) & self.experiments  # parts of one DAG: they close no cycle, and heed prior knowledge
+        return Beliefs(self.probabilities, immoralities, beliefs.forbidden | known_dd.T)
 
     def _forbidden(self) -> npt.NDArray[np.bool_] | None:
         """Arrows that prior knowledge excludes, as `graphbam.directions.immoralities` reads them."""
@@ -572,12 +591,16 @@ class Result:
         order = np.argsort(-p_dd[i, j], kind="stable")
         shown = [f"{self.names[i[k]]} ↔ {self.names[j[k]]} {p_dd[i[k], j[k]]:.2f}" for k in order[:n_pairs]]
         more = f" and {len(order) - n_pairs} more" if len(order) > n_pairs else ""
-        verb = "has" if len(order) == 1 else "have"
-        return (
-            f"{_count(len(order), 'pair')} rather {verb} a hidden common cause: {', '.join(shown)}{more}"
-            if shown
-            else ""
-        )
+        n_all = self.n_variables * (self.n_variables - 1) // 2
+        if not shown:
+            return ""
+        if len(order) > max(n_all / 2, 3):
+            said = (
+                f"{len(order)} of {n_all} pairs rather have a hidden common cause, as if one factor moved most columns"
+            )
+            return f"{said}; strongest: {', '.join(shown)}"
+        said = f"{_count(len(order), 'pair')} rather {'has' if len(order) == 1 else 'have'} a hidden common cause"
+        return f"{said}: {', '.join(shown)}{more}"
 
     def spell_rows(self) -> str:
         """Say how many rows were used: ``"200 rows"``, ``"5000 of 80000 rows"``, or nothing if that is not known."""
@@ -612,6 +635,7 @@ class Result:
             "provenance": _plain(self.provenance),
             "colliders": None if self.colliders is None else [list(row) for row in self.colliders.tolist()],
             **{name: None if (p_dd := getattr(self, name)) is None else p_dd.tolist() for name in ORDERED},
+            "experiments": None if self.experiments is None else self.experiments.tolist(),
         }
 
     @classmethod
@@ -627,7 +651,7 @@ class Result:
         kept = _read_fields(values, {f.name for f in dataclasses.fields(cls) if f.init} - {"sample"})
         for key in ("changes", "warnings", "names"):
             kept[key] = tuple(kept.get(key, ()))
-        for key in ("stability", "arrow_stability", *ORDERED):
+        for key in ("stability", "arrow_stability", "experiments", *ORDERED):
             if kept.get(key) is not None:
                 kept[key] = np.array(kept[key])
         kept["knowledge"] = Knowledge.from_dict(kept["knowledge"]) if kept.get("knowledge") else None

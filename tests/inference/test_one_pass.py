@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -11,9 +12,12 @@ from cases import each
 from graphbam.errors import ConfigError
 from graphbam.graphs.equivalence import is_cpdag
 from graphbam.graphs.graph import is_dag
+from graphbam.inference.answers import told_apart
 from graphbam.nn.edge_net import MISSING, SET, EdgeNet
 from graphbam.nn.weights import Header, load_weights, save_weights
 from graphbam.result import ORDERED, Result
+from graphbam.tables.interventions import read_experiment
+from graphbam.tables.prepare import prepare
 from standins import Contrast
 
 KNOWN = {"tiers": [["a", "b"], ["c", "d", "e"]], "required": ["a -> c", "d -> e"], "forbidden": ["b -> d"]}
@@ -202,3 +206,51 @@ def test_calibration_of_each_answer_is_applied(frame, talking):
     x_bmd = torch.tensor(frame.to_numpy())[None].float()
     hidden_bdd = talking.logits(x_bmd)[..., 5].double()
     assert torch.allclose(talking.answer(x_bmd).hidden, (hidden_bdd / 2 - 1).sigmoid())
+
+
+# ── experiments ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_experiment_tells_apart_what_it_sets_and_what_it_does_not(frame):
+    set_md = np.zeros((120, 5), dtype=bool)
+    set_md[:30, [0, 1]] = True  # together: of these two it says nothing
+    set_md[30:50, 2] = True
+    told_dd = told_apart(prepare(read_experiment(frame, set_md)))
+    expected = {(0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 3), (2, 4)}
+    assert {(int(i), int(j)) for i, j in np.argwhere(np.triu(told_dd))} == expected
+    assert np.array_equal(told_dd, told_dd.T)
+    assert told_apart(prepare(read_experiment(frame, None))) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_an_experiment_tells_is_directed_whatever_is_believed(seed):
+    rng = np.random.default_rng(seed)
+    d = 6
+    p_dd3 = rng.dirichlet([1, 1, 0.3], size=(d, d))
+    directions, compelled, told = rng.random((3, d, d))
+    said = {"directions": directions, "compelled": compelled / 2, "experiments": told < 0.3}
+    result = Result(tuple("abcdef"), p_dd3, **said)
+    for cut in ({}, {"fdr": 0.2}, {"threshold": 0.3}):
+        graph = result.cpdag(**cut)
+        assert graph.skeleton() == result.skeleton(**cut)
+        assert is_dag(graph.to_dag().adjacency)
+        is_open = (graph.adjacency > 0) & (graph.adjacency.T > 0)
+        assert not (is_open & result.experiments).any()
+    assert Result.from_dict(result.to_dict()).cpdag() == result.cpdag()
+
+
+def test_cells_that_were_set_say_nothing_of_causes_and_much_of_effects():
+    """In a chain, half of the rows with its middle set: what no table alone can tell is certain."""
+    rng = np.random.default_rng(0)
+    a, noise, free, more = rng.normal(size=(4, 400))
+    was_set = np.arange(400) < 200
+    b = np.where(was_set, 1.5 * free, a + 0.6 * noise)
+    table = pd.DataFrame({"a": a, "b": b, "c": b + 0.7 * more, "d": rng.normal(size=400)})
+    target = np.where(was_set, "b", "")
+    result = gb.infer(table.assign(target=target), interventions="target")
+    assert result.cpdag().directed_edges() == [("a", "b"), ("b", "c")]
+    assert result.directions[0, 1] > 0.95
+    assert result.directions[1, 2] > 0.95
+    without = gb.infer(table, independent_rows=True)
+    assert without.cpdag().directed_edges() == []
+    assert without.directions[0, 1] < 0.9

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from graphbam.directions.immoralities import Immoralities, combine, pairs_to_ask
-from graphbam.graphs.graph import SKELETON, Matrix
+from graphbam.graphs.graph import SKELETON, BoolMatrix, Matrix
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.inference.networks import Colliders, Networks, Said
 from graphbam.nn.cost import (
@@ -41,7 +42,21 @@ def read_pairs(
     immoralities = None
     if networks.colliders is not None:
         immoralities = find_immoralities(ready, x_bme, p_dd3, networks.colliders, tell, done)
-    return {"probabilities": p_dd3, "colliders": immoralities, **_ordered_pairs(ready, networks, said)}
+    told = {"colliders": immoralities, "experiments": told_apart(ready), **_ordered_pairs(ready, networks, said)}
+    return {"probabilities": p_dd3, **told}
+
+
+def told_apart(ready: Prepared) -> BoolMatrix | None:
+    """Pairs of columns of which some experiment set one without the other, so that it tells which way they point.
+
+    These are the links that the interventional essential graph of Hauser and Bühlmann (2012) directs beside those that
+    follow; None where nothing was set. E counts the varying columns, K the kinds of experiments.
+    """
+    if ready.set_md is None:
+        return None
+    kinds_ke = np.unique(ready.set_md, axis=0).astype(float)
+    alone_ee = kinds_ke.T @ (1 - kinds_ke)
+    return ready.put_constants_back(alone_ee + alone_ee.T, 0.0) > 0
 
 
 def _ordered_pairs(ready: Prepared, networks: Networks, said: Said) -> dict[str, Matrix | None]:
