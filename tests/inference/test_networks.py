@@ -136,3 +136,12 @@ def test_a_package_that_lost_its_weights_says_so(frame, shipped, tmp_path):
 def test_what_is_no_collider_network_is_refused(frame, colliders, error, says):
     with pytest.raises(error, match=says):
         gb.infer(frame, colliders=colliders)
+
+
+def test_a_table_that_does_not_fit_is_refused_before_the_network_runs(frame, tiny_path, monkeypatch):
+    monkeypatch.setattr("graphbam.nn.cost.free_memory", lambda: 1e3)
+    with pytest.raises(ConfigError, match="GB of memory"):
+        gb.infer(frame, weights=tiny_path)
+    one, other = gb.infer_many([frame, frame], weights=tiny_path)
+    assert not one
+    assert not other

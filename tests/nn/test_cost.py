@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cases import each
 from graphbam.errors import ConfigError
+from graphbam.nn import cost
 from graphbam.nn.cost import estimate_seconds, forward_work, is_exhaustion, measure_speed, threads
 from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
@@ -72,3 +74,31 @@ def test_devices():
         assert choose_device("auto") == torch.device("cpu")
         with pytest.raises(ConfigError, match="device='cuda:1'"):
             choose_device("cuda:1")
+
+
+# ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("n_samples", "n_variables"), [(50, 10_000), (5_000_000, 20)])
+def test_what_does_not_fit_is_refused_with_a_way_out(monkeypatch, n_samples, n_variables):
+    monkeypatch.setattr(cost, "free_memory", lambda: 8e9)
+    with pytest.raises(ConfigError, match=rf"{n_samples} rows × {n_variables} .* 8\.0 GB are free") as caught:
+        cost.check_memory(EdgeNetConfig(), 1, n_samples, n_variables)
+    fitting = int(re.search(r"about (\d+) would fit", str(caught.value))[1])
+    assert 1 < fitting < n_variables
+    cost.check_memory(EdgeNetConfig(), 1, n_samples, fitting)
+
+
+def test_nothing_is_refused_where_nobody_knows(monkeypatch):
+    monkeypatch.setattr(cost, "free_memory", lambda: None)
+    cost.check_memory(EdgeNetConfig(), 1, 1000, 100_000)
+
+
+def test_more_of_anything_takes_more_memory():
+    sizes = [(1, 100, 50), (2, 100, 50), (2, 200, 50), (2, 200, 500)]
+    assert sorted(sizes, key=lambda size: cost.estimate_memory(EdgeNetConfig(), *size)) == sizes
+
+
+def test_free_memory_is_that_of_this_machine():
+    free = cost.free_memory()
+    assert free is None or 1e6 < free < 1e14

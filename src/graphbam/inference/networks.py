@@ -15,12 +15,12 @@ from torch import Tensor
 from graphbam.errors import ConfigError, Setting
 from graphbam.graphs.graph import BoolMatrix, Matrix
 from graphbam.inference.settings import COLLIDERS, InferConfig
-from graphbam.nn.cost import count_work, explained_memory, threads, threads_for
+from graphbam.nn.cost import check_memory, count_work, explained_memory, threads, threads_for
 from graphbam.nn.cpu import has_bfloat16
 from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import MISSING, SET
 from graphbam.nn.structures import Structures
-from graphbam.nn.weights import Header, fits_partner, load_colliders, load_weights
+from graphbam.nn.weights import Header, chunk_size, fits_partner, load_colliders, load_weights
 from graphbam.tables.prepare import Prepared
 
 CELLS_AT_ONCE = 4_000_000
@@ -196,6 +196,8 @@ def run_network(loaded: Weights, x_bmd: Tensor, rows: Sequence[float], marks_bmd
     `rows` are the independent ones that each table is worth. Marks are for networks that read them.
     """
     n_tables, n_samples, n_variables = x_bmd.shape
+    if (network := getattr(loaded, "network", None)) is not None and loaded_on_cpu(network):
+        check_memory(network.config, min(n_tables, chunk_size(n_samples, n_variables)), n_samples, n_variables)
     work = n_tables * count_work(loaded, n_samples, [n_variables])
     more: dict[str, Any] = {} if all(n_rows == n_samples for n_rows in rows) else {"rows": rows}
     if marks_bmd is not None and reads_marks(loaded):
@@ -204,6 +206,11 @@ def run_network(loaded: Weights, x_bmd: Tensor, rows: Sequence[float], marks_bmd
         if not gives_answers(loaded):
             return Said(_plain(loaded.probabilities(x_bmd, **more)))
         return Said(*(_plain(p_bdd) for p_bdd in cast(Any, loaded).answer(x_bmd, **more)))
+
+
+def loaded_on_cpu(network: torch.nn.Module) -> bool:
+    """Whether a network computes in the memory of the machine, where a process that takes too much is killed."""
+    return next(network.parameters()).device.type == "cpu"
 
 
 def _plain(p: Tensor) -> Matrix:

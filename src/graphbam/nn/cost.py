@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -202,6 +203,65 @@ def _set_own_threads(count: int) -> None:
 def threads_for(work: float) -> int:
     """Threads that are worth waking for so many operations."""
     return max(1, int(min(work / OPERATIONS_PER_THREAD, torch.get_num_threads())))
+
+
+# ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BYTES_PER_CHANNEL = 14.0
+"""What a cell of a table takes on a CPU for each channel of observations, at the peak of a forward pass …"""
+
+BYTES_PER_MATRIX = 40.0
+"""… and a pair of variables for each channel of matrices. Both are measured; the larger part decides, since most of the
+other is given back by then, all but a quarter."""
+
+
+def estimate_memory(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int) -> float:
+    """Bytes that a forward pass of so many tables at once takes on a CPU, beside the network itself.
+
+    Examples
+    --------
+    >>> round(estimate_memory(EdgeNetConfig(), 1, 500, 1000) / 2**30, 1)
+    1.3
+    """
+    cells = BYTES_PER_CHANNEL * config.channels * n_samples * n_variables
+    pairs = BYTES_PER_MATRIX * config.spd_channels * n_variables**2
+    return n_tables * (max(cells, pairs) + min(cells, pairs) / 4)
+
+
+def free_memory() -> float | None:
+    """Bytes that a process can still have without being killed by the system; None where nobody knows."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    sizes = dict(line.split(":", 1) for line in lines if ":" in line)
+    free = 1024.0 * int(sizes["MemAvailable"].split()[0])
+    try:  # a container may have less than the machine
+        most, used = (Path(f"/sys/fs/cgroup/memory.{what}").read_text(encoding="ascii") for what in ("max", "current"))
+    except OSError:
+        return free
+    return free if most.strip() == "max" else min(free, float(most) - float(used))
+
+
+def check_memory(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int) -> None:
+    """Refuse tables that would not fit into memory, before the system kills the process.
+
+    Raises
+    ------
+    ConfigError
+        With what it would take, what is free, and the way out.
+    """
+    free, needed = free_memory(), estimate_memory(config, n_tables, n_samples, n_variables)
+    if free is None or needed <= free:
+        return
+    most = n_variables
+    while most > 2 and estimate_memory(config, 1, n_samples, most) > free:
+        most = int(0.99 * most)
+    size = f"{n_samples} rows × {n_variables} variables"
+    found = f"{size} take about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free. "
+    raise ConfigError(
+        f"{found}Leave variables out (about {most} would fit), or use a smaller ", Setting("max_rows"), "."
+    )
 
 
 @contextlib.contextmanager
