@@ -79,7 +79,7 @@ def test_devices():
 # ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("n_samples", "n_variables"), [(50, 10_000), (5_000_000, 20)])
+@pytest.mark.parametrize(("n_samples", "n_variables"), [(50, 10_000), (1_000_000, 20)])
 def test_what_does_not_fit_is_refused_with_a_way_out(monkeypatch, n_samples, n_variables):
     monkeypatch.setattr(cost, "free_memory", lambda: 8e9)
     with pytest.raises(ConfigError, match=rf"{n_samples} rows × {n_variables} .* 8\.0 GB are free") as caught:

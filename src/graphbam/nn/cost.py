@@ -255,13 +255,12 @@ def check_memory(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variabl
     if free is None or needed <= free:
         return
     most = n_variables
-    while most > 2 and estimate_memory(config, 1, n_samples, most) > free:
+    while most > 1 and estimate_memory(config, 1, n_samples, most) > free:
         most = int(0.99 * most)
     size = f"{n_samples} rows × {n_variables} variables"
     found = f"{size} take about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free. "
-    raise ConfigError(
-        f"{found}Leave variables out (about {most} would fit), or use a smaller ", Setting("max_rows"), "."
-    )
+    fitting = f"Leave variables out (about {most} would fit), or use" if most > 1 else "Use"
+    raise ConfigError(f"{found}{fitting} a smaller ", Setting("max_rows"), ".")
 
 
 @contextlib.contextmanager
