@@ -643,7 +643,7 @@ MUTANTS = (
     ),
     Mutant(
         "web/server.py",
-        '{"weights": open_weights(weights, device), "colliders": open_colliders(colliders, device)}',
+        '{"weights": edges, "colliders": colliders if is_enough else open_colliders(colliders, device)}',
         '{"weights": weights, "colliders": colliders, "device": device}',
         "tests/web/test_server.py",
         "the page loads its weights for every table",

@@ -254,3 +254,9 @@ def test_cells_that_were_set_say_nothing_of_causes_and_much_of_effects():
     without = gb.infer(table, independent_rows=True)
     assert without.cpdag().directed_edges() == []
     assert without.directions[0, 1] < 0.9
+
+
+def test_the_call_that_gives_the_answer_again_names_no_second_network(frame, talking):
+    changed = gb.infer(frame, weights=talking).provenance["changed"]
+    assert changed.keys() == {"weights"}
+    assert gb.infer(frame, weights=talking, directions="none").provenance["changed"]["directions"] == "none"

@@ -92,6 +92,12 @@ def test_the_report_has_directions_where_there_are_weights_for_them(tmp_path):
     assert '"graphs":[]' in send(visit(colliders=None)).text
 
 
+def test_the_page_gives_every_answer_of_one_pass(client):
+    text = send(client).text
+    assert '["Directions","one-pass"]' in text
+    assert '"hidden":[' in text
+
+
 def test_nothing_stays_behind(client, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     send(client)

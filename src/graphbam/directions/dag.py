@@ -155,9 +155,8 @@ def _move(gain_kk: Matrix, order: list[int], v: int) -> bool:
     """Put one variable where it gains most among the others; whether it moved."""
     place = order.index(v)
     others = order[:place] + order[place + 1 :]
-    gains = np.concatenate(
-        [[0.0], np.cumsum(gain_kk[others, v] - gain_kk[v, others])]
-    )  # after the first 0, 1, … others
+    steps = np.cumsum(gain_kk[others, v] - gain_kk[v, others])
+    gains = np.concatenate([[0.0], steps])  # behind 0, 1, … of the others
     best = int(gains.argmax())
     if gains[best] <= gains[place] + 1e-9:
         return False

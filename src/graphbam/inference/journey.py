@@ -254,6 +254,9 @@ def _provenance(ready: Prepared, config: InferConfig, networks: Networks) -> dic
         "interventions": _spell_interventions(config.interventions),
         "stability": config.stability,
     }
+    asked = (
+        names if not networks.one_pass else {"weights": names["weights"]}
+    ) | settings  # the second one was not needed
     return {
         "graphbam": graphbam.__version__,
         **names,
@@ -269,7 +272,7 @@ def _provenance(ready: Prepared, config: InferConfig, networks: Networks) -> dic
         "n_cells_missing": 0 if ready.missing_md is None else int(ready.missing_md.sum()),
         "n_cells_set": 0 if ready.set_md is None else int(ready.set_md.sum()),
         "settings": settings,
-        "changed": {name: value for name, value in (names | settings).items() if value != _plain(FLAT[name])},
+        "changed": {name: value for name, value in asked.items() if value != _plain(FLAT[name])},
     }
 
 

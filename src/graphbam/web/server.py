@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graphbam.errors import GraphbamError, Setting
 from graphbam.inference.journey import infer
-from graphbam.inference.networks import open_colliders, open_weights
+from graphbam.inference.networks import gives_answers, open_colliders, open_weights
 from graphbam.inference.settings import COLLIDERS
 from graphbam.output.report import render
 from graphbam.tables.read import gunzip
@@ -61,7 +61,9 @@ def build_app(
     >>> [route.path for route in build_app(colliders=None).routes]
     ['/', '/report']
     """
-    loaded = {"weights": open_weights(weights, device), "colliders": open_colliders(colliders, device)}
+    edges = open_weights(weights, device)
+    is_enough = colliders == COLLIDERS and gives_answers(edges)  # then directions come from the same pass
+    loaded = {"weights": edges, "colliders": colliders if is_enough else open_colliders(colliders, device)}
     # One thread for all tables: two at once would take twice the memory, and no less time. It keeps the threads that
     # torch makes for it, which a pool's next thread would make anew, and tables that wait keep no other thread busy.
     worker = ThreadPoolExecutor(1, thread_name_prefix="tables")
