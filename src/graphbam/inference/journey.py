@@ -254,9 +254,8 @@ def _provenance(ready: Prepared, config: InferConfig, networks: Networks) -> dic
         "interventions": _spell_interventions(config.interventions),
         "stability": config.stability,
     }
-    asked = (
-        names if not networks.one_pass else {"weights": names["weights"]}
-    ) | settings  # the second one was not needed
+    needed = {"weights": names["weights"]} if networks.one_pass else names  # the second network was not asked
+    asked = needed | settings
     return {
         "graphbam": graphbam.__version__,
         **names,
