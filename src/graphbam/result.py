@@ -595,10 +595,8 @@ class Result:
         if not shown:
             return ""
         if len(order) > max(n_all / 2, 3):
-            said = (
-                f"{len(order)} of {n_all} pairs rather have a hidden common cause, as if one factor moved most columns"
-            )
-            return f"{said}; strongest: {', '.join(shown)}"
+            said = f"{len(order)} of {n_all} pairs look as if one hidden factor moved most columns"
+            return f"{said}: doubt about their links rather than a finding; strongest: {', '.join(shown)}"
         said = f"{_count(len(order), 'pair')} rather {'has' if len(order) == 1 else 'have'} a hidden common cause"
         return f"{said}: {', '.join(shown)}{more}"
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphbam.directions.dag import MOST_EXACT, nearest_dag, reachable
+from graphbam.directions.dag import MOST_EXACT, nearest_dag
 from graphbam.errors import KnowledgeError
 from graphbam.graphs.graph import is_dag
 from ingredients import few
@@ -83,11 +83,3 @@ def test_knowledge_that_leaves_no_dag_is_refused():
     forbidden_dd = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]], dtype=bool)  # what is left is a cycle
     with pytest.raises(KnowledgeError, match="leave no DAG"):
         nearest_dag(links_dd, 0.9 * links_dd, 0.5 * links_dd, forbidden_dd)
-
-
-@few
-@given(st.integers(0, 10**6), st.integers(2, 8))
-def test_reachable_is_the_sum_of_all_powers(seed, d):
-    arrows = np.random.default_rng(seed).random((d, d)) < 0.3
-    powers = sum(np.linalg.matrix_power(arrows.astype(float), k) for k in range(1, d + 1))
-    assert np.array_equal(reachable(arrows), powers > 0)

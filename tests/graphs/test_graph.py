@@ -25,6 +25,7 @@ from graphbam.graphs.graph import (
     edge_classes,
     is_dag,
     moral_graph,
+    reachable,
     skeleton,
     topological_order,
     undirected_part,
@@ -294,3 +295,11 @@ def test_d_separation_is_that_of_open_paths():
                 found |= {(i, j, held) for held in itertools.combinations(others, size) if d_separated(dag, i, j, held)}
         assert {(i, j, tuple(sorted(held))) for i, j, held in d_separations(dag)} == found
         assert all(d_separated(dag, j, i, held) for i, j, held in found)
+
+
+@examples(30, 300)
+@given(st.integers(0, 10**6), st.integers(2, 8))
+def test_reachable_is_the_sum_of_all_powers(seed, d):
+    arrows = np.random.default_rng(seed).random((d, d)) < 0.3
+    powers = sum(np.linalg.matrix_power(arrows.astype(float), k) for k in range(1, d + 1))
+    assert np.array_equal(reachable(arrows), powers > 0)

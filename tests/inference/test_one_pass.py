@@ -50,7 +50,7 @@ def check_laws(result):
     assert (p["compelled"] + p["compelled"].T <= 1 + 1e-12).all()
     assert np.array_equal(p["hidden_causes"], p["hidden_causes"].T)
     assert is_dag(result.dag().adjacency)
-    assert result.dag().skeleton() == result.dag(0.5).skeleton()
+    assert result.dag().skeleton() == result.cpdag().skeleton() == result.skeleton()
 
 
 def test_one_call_answers_everything(frame, talking):

@@ -37,9 +37,9 @@ def test_without_directions_nothing_is_said_of_them():
 
 def test_words_name_the_likelier_part():
     text = str(make_result({("a", "b"): 0.9}, moral={("a", "c"): 0.8}).markov_blanket("a"))
-    assert "b  0.90  rather linked (0.90)" in text
-    assert "c  0.82  rather through a common child only (0.80)" not in text
-    assert "c  0.80  rather through a common child only (0.80)" in text
+    assert "b  0.90  mostly by a link (0.90)" in text
+    assert "c  0.82  mostly through a common child only (0.80)" not in text
+    assert "c  0.80  mostly through a common child only (0.80)" in text
     assert str(make_result({}).markov_blanket("a")) == "Markov blanket of a, 0 variables at p ≥ 0.5"
 
 

@@ -23,10 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graphbam.directions.dag import reachable
 from graphbam.directions.immoralities import IMMORALITY, Beliefs, Immoralities, Indices
 from graphbam.errors import GraphError
-from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix, Matrix
+from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix, Matrix, reachable
 
 __all__ = [
     "SUPPORT_FROM",

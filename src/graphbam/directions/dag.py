@@ -13,9 +13,9 @@ import numpy as np
 
 from graphbam.directions.immoralities import Indices
 from graphbam.errors import KnowledgeError
-from graphbam.graphs.graph import Adjacency, BoolMatrix, Matrix, is_dag
+from graphbam.graphs.graph import Adjacency, BoolMatrix, Matrix, is_dag, reachable
 
-__all__ = ["nearest_dag", "reachable", "worth_drawing"]
+__all__ = ["nearest_dag", "worth_drawing"]
 
 MOST_EXACT = 12
 """Variables of a knot up to which every order is looked at."""
@@ -81,25 +81,6 @@ def worth_drawing(links_dd: BoolMatrix, p_dd: Matrix, direction_dd: Matrix) -> B
     (False, True)
     """
     return np.asarray(links_dd & (p_dd * (1 + np.maximum(direction_dd, direction_dd.T)) >= 1))
-
-
-def reachable(arrows_dd: BoolMatrix) -> BoolMatrix:
-    """Whether a path of one arrow or more leads from i to j, cycles or not.
-
-    Examples
-    --------
-    >>> reachable(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)).astype(int)
-    array([[0, 1, 1],
-           [0, 0, 1],
-           [0, 0, 0]])
-    """
-    reaches_dd = np.asarray(arrows_dd, dtype=bool)
-    while True:
-        steps_dd = reaches_dd.astype(np.float32)
-        further_dd = reaches_dd | (steps_dd @ steps_dd > 0)
-        if np.array_equal(further_dd, reaches_dd):
-            return reaches_dd
-        reaches_dd = further_dd
 
 
 def _knots(knots_dd: BoolMatrix) -> list[Indices]:

@@ -310,6 +310,25 @@ def ancestors(dag: ArrayLike) -> BoolMatrix:
     return before
 
 
+def reachable(arrows_dd: BoolMatrix) -> BoolMatrix:
+    """Whether a path of one arrow or more leads from i to j; unlike in `ancestors`, there may be cycles.
+
+    Examples
+    --------
+    >>> reachable(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)).astype(int)
+    array([[0, 1, 1],
+           [0, 0, 1],
+           [0, 0, 0]])
+    """
+    reaches_dd = np.asarray(arrows_dd, dtype=bool)
+    while True:
+        steps_dd = reaches_dd.astype(np.float32)
+        further_dd = reaches_dd | (steps_dd @ steps_dd > 0)
+        if np.array_equal(further_dd, reaches_dd):
+            return reaches_dd
+        reaches_dd = further_dd
+
+
 def d_separated(dag: ArrayLike, a: int, b: int, given: Iterable[int] = ()) -> bool:
     """Whether a DAG says that two variables are independent given others.
 

@@ -31,8 +31,8 @@ class MarkovBlanket:
     ('wet', 'sprinkler')
     >>> print(blanket)
     Markov blanket of rain, 2 variables at p ≥ 0.5:
-      wet        0.90  rather linked (0.90)
-      sprinkler  0.80  rather through a common child only (0.80)
+      wet        0.90  mostly by a link (0.90)
+      sprinkler  0.80  mostly through a common child only (0.80)
     """
 
     name: str
@@ -80,10 +80,10 @@ def find_blanket(result: Result, name: str, cut: Cut) -> MarkovBlanket:
 
 
 def _spell_part(row: Mapping[Any, Any]) -> str:
-    """Which part it rather is, and how likely that is."""
+    """What most of its probability is made of, and how much that is."""
     if row["spouse"] > row["linked"]:
-        return f"rather through a common child only ({row['spouse']:.2f})"
+        return f"mostly through a common child only ({row['spouse']:.2f})"
     for part in ("parent", "child"):
         if row.get(part, 0.0) > row["probability"] / 2:
-            return f"rather a {part} ({row[part]:.2f})"
-    return f"rather linked ({row['linked']:.2f})" + (", direction open" if "parent" in row else "")
+            return f"mostly as a {part} ({row[part]:.2f})"
+    return f"mostly by a link ({row['linked']:.2f})" + (", direction open" if "parent" in row else "")
