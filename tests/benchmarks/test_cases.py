@@ -77,6 +77,7 @@ def test_patterns_match_the_cases_of_all_suites():
         ("sine-d1-m50", "at least two variables"),
         ("zzz-*", "there are the suites quick,"),
         ("sinus-d5-m50", "did you mean 'sine'"),
+        ("sine-d5-m50+holes", "nothing is known of the twist 'holes'; there are hidden, targets, gaps10"),
     ],
 )
 def test_unknown_words_are_refused_with_a_hint(word, message):
@@ -152,6 +153,55 @@ def test_hidden_causes_and_targets_come_with_the_table(tmp_path):
     is_low = problem.x_md[:, 2] == problem.x_md[:, 2].min()  # z is i % 3
     np.testing.assert_array_equal(problem.set_md[:, 1], is_low)
     assert not problem.set_md[:, [0, 2]].any()
+
+
+@each(("twist", "setting"), [("hidden", "hidden"), ("targets", "targets"), ("gaps30", "gaps")])
+def test_a_twist_makes_other_tables(twist, setting):
+    (case,) = resolve_cases([f"tree-d6-m80+{twist}"])
+    first, again, other = (draw_problem(case, trial) for trial in (0, 0, 1))
+    assert first.setting == setting
+    assert first.x_md.shape == (80, 6)
+    assert first.fingerprint() == again.fingerprint() != other.fingerprint()
+    assert (first.hidden_dd is not None) == (twist == "hidden") == (not first.is_dag)
+    assert (first.set_md is not None) == (twist == "targets")
+
+
+def test_gaps_are_cells_of_the_plain_table_that_are_missing():
+    plain, gappy = (draw_problem(resolve_cases([name])[0], 0) for name in ("sine-d9-m300", "sine-d9-m300+gaps20"))
+    gaps_md = np.isnan(gappy.x_md)
+    assert gaps_md.mean() == pytest.approx(0.2, abs=0.03)
+    np.testing.assert_array_equal(gappy.adjacency, plain.adjacency)
+    for column, whole, gaps in zip(gappy.x_md.T, plain.x_md.T, gaps_md.T, strict=True):
+        assert np.corrcoef(column[~gaps], whole[~gaps])[0, 1] == pytest.approx(1)
+        assert (column[~gaps].mean(), column[~gaps].std()) == (pytest.approx(0, abs=1e-9), pytest.approx(1))
+
+
+def test_cells_are_removed_from_tables_of_a_folder(tmp_path):
+    write_table(tmp_path / "mine" / "a", rows=200)
+    (case,) = resolve_cases([f"{tmp_path / 'mine'}+gaps10"])
+    assert (case.name, draw_problem(case, 0).setting) == ("mine/a+gaps10", "gaps")
+    with pytest.raises(ConfigError, match="nothing is known of the twist 'hidden'"):
+        resolve_cases([f"{tmp_path / 'mine'}+hidden"])
+
+
+def test_a_collection_of_pairs_is_one_case_with_a_table_per_pair(tmp_path):
+    folder, rng = tmp_path / "pairs", np.random.default_rng(0)
+    folder.mkdir()
+    (folder / "pairs.csv").write_text(
+        "collection,pair,cause,weight\n" + "".join(f"toys,{k},x,0.{k}\n" for k in range(1, 9))
+    )
+    x = rng.normal(size=160)
+    lines = (f"{k // 20 + 1},{x[k]},{x[k] + 10}\n" for k in range(160))
+    (folder / "toys.csv").write_text("pair,x,y\n" + "".join(lines))
+    (case,) = resolve_cases([str(folder)])
+    assert (case.name, case.source, case.family, case.count_trials(3)) == ("pairs/toys", "pairs", "toys", 8)
+    problems = [draw_problem(case, trial) for trial in range(8)]
+    assert [problem.weight for problem in problems] == [k / 10 for k in range(1, 9)]
+    assert {problem.setting for problem in problems} == {"pairs"}
+    directions = {tuple(problem.adjacency.ravel()) for problem in problems}
+    assert directions == {(0, 1, 0, 0), (0, 0, 1, 0)}  # columns of some are swapped
+    with pytest.raises(ConfigError, match="not from pairs"):
+        resolve_cases([f"{folder}+gaps10"])
 
 
 @each(

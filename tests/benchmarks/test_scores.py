@@ -1,12 +1,21 @@
 """Scores of hand-made answers, worked out by hand."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from cases import each
 from graphbam.benchmarks.baselines._base import Answer, grade
 from graphbam.benchmarks.cases import Problem
-from graphbam.benchmarks.scores import CPDAG_COLUMNS, MORAL_COLUMNS, SKELETON_COLUMNS, score_answer
+from graphbam.benchmarks.scores import (
+    CPDAG_COLUMNS,
+    DAG_COLUMNS,
+    DIRECTED_COLUMNS,
+    MORAL_COLUMNS,
+    SKELETON_COLUMNS,
+    score_answer,
+)
 from graphbam.errors import GraphError
 from graphbam.graphs.graph import skeleton
 
@@ -35,8 +44,9 @@ CHAIN = problem(3, (0, 1), (1, 2))
 @pytest.mark.parametrize("kind", ["cpdag", "dag"])
 def test_the_truth_scores_best_everywhere(kind):
     scores = score_answer(answer(COLLIDER.adjacency), COLLIDER, kind)
-    assert set(scores) == {*SKELETON_COLUMNS, *MORAL_COLUMNS, *CPDAG_COLUMNS}
-    perfect = {name: 1.0 for name in scores if name.endswith(("ap", "f1", "precision", "recall", "accuracy"))}
+    assert set(scores) == {*SKELETON_COLUMNS, *MORAL_COLUMNS, *CPDAG_COLUMNS, *DIRECTED_COLUMNS, *DAG_COLUMNS}
+    ends = ("ap", "f1", "precision", "recall", "accuracy", "auroc", "right")
+    perfect = {name: 1.0 for name in scores if name.endswith(ends)} | dict.fromkeys(DAG_COLUMNS, 0)
     perfect["moral_ap"] = scores["moral_ap"]  # the scores say nothing of married parents
     assert scores == perfect | {"skeleton_shd": 0, "n_found": 3, "shd": 0, "empty_shd": 3}
 
@@ -99,16 +109,57 @@ def test_the_moral_graph_has_scores_of_its_own_and_parents_are_married():
     assert score_answer(answer(COLLIDER.adjacency), COLLIDER, "cpdag")["moral_f1"] == 1.0
 
 
-def test_without_a_dag_only_the_skeleton_is_judged():
-    cyclic = problem(3, (0, 1), (1, 0), is_dag=False)
-    assert set(score_answer(answer(cyclic.adjacency), cyclic, "cpdag")) == set(SKELETON_COLUMNS)
+def test_without_a_dag_the_skeleton_and_directions_are_judged():
+    cyclic = problem(3, (0, 1), (1, 0), (1, 2), is_dag=False)
+    scores = score_answer(answer(cyclic.adjacency), cyclic, "cpdag")
+    assert set(scores) == {*SKELETON_COLUMNS, *DIRECTED_COLUMNS}
+    assert [scores[name] for name in DIRECTED_COLUMNS] == [1, 1, 1]
+    undirected = dataclasses.replace(cyclic, is_directed=False)
+    assert set(score_answer(answer(cyclic.adjacency), undirected, "cpdag")) == set(SKELETON_COLUMNS)
+
+
+def test_arrows_rank_before_links_without_a_direction():
+    """Of the chain 0 → 1 → 2, the first link is directed and weak, the second open and strong."""
+    graph_dd, strength_dd = adjacency(3, (0, 1), (1, 2), (2, 1)), np.full((3, 3), 0.5)
+    strength_dd[1, 2] = strength_dd[2, 1] = 0.9
+    scores = score_answer(answer(graph_dd, grade(graph_dd, strength_dd)), CHAIN, "cpdag")
+    assert scores["directed_ap"] == pytest.approx(1 / 2 + 1 / 2 * 2 / 3)  # the arrow, then two of which one is right
+    assert scores["direction_right"] == 0.75  # an open link counts half
+
+
+def test_a_class_is_judged_by_a_dag_that_it_stands_for():
+    open_chain = score_answer(answer(skeleton(CHAIN.adjacency)), CHAIN, "cpdag")
+    assert open_chain["dag_shd"] in (0, 1, 2)  # one of three
+    named = Answer(skeleton(CHAIN.adjacency), np.zeros((3, 3)), dag_dd=CHAIN.adjacency)
+    assert [score_answer(named, CHAIN, "cpdag")[name] for name in DAG_COLUMNS] == [0, 0]
+    cyclic = score_answer(answer(adjacency(3, (0, 1), (1, 2), (2, 0))), CHAIN, "cpdag")
+    assert [cyclic[name] for name in DAG_COLUMNS] == [None, None]
+
+
+def test_hidden_causes_are_judged_where_they_are_known_and_spoken_of():
+    hidden_dd = adjacency(3, (0, 2), (2, 0))
+    known = dataclasses.replace(CHAIN, hidden_dd=hidden_dd, is_dag=False)
+    said = Answer(CHAIN.adjacency, np.zeros((3, 3)), hidden_dd=np.array([[0, 0.1, 0.3], [0.1, 0, 0.5], [0.3, 0.5, 0]]))
+    scores = score_answer(said, known, "dag")
+    assert (scores["hidden_auroc"], scores["hidden_ap"]) == (0.5, 0.5)
+    assert "hidden_ap" not in score_answer(said, CHAIN, "dag")
+    assert "hidden_ap" not in score_answer(answer(CHAIN.adjacency), known, "dag")
+
+
+@pytest.mark.parametrize(("lean", "score"), [([[0, 0.2], [0.9, 0]], 0.7), ([[0, 0.9], [0.2, 0]], -0.7)])
+def test_a_pair_is_scored_by_how_clearly_its_cause_is_named(lean, score):
+    pair = dataclasses.replace(problem(2, (1, 0)), weight=0.25)
+    said = Answer(adjacency(2), np.zeros((2, 2)), lean_dd=np.array(lean))
+    scores = score_answer(said, pair, "cpdag")
+    assert (scores["pair_score"], scores["pair_weight"]) == (pytest.approx(score), 0.25)
 
 
 def test_without_true_edges_rankings_are_not_defined():
     scores = score_answer(answer(adjacency(3, (0, 1))), problem(3), "cpdag")
     undefined = {name for name, score in scores.items() if score is None}
     assert undefined == {
-        "skeleton_ap", "skeleton_f1", "skeleton_recall", "moral_ap", "moral_f1", "cpdag_ap", "arrow_recall"
+        "skeleton_ap", "skeleton_f1", "skeleton_recall", "moral_ap", "moral_f1", "cpdag_ap", "arrow_recall",
+        *DIRECTED_COLUMNS,
     }  # fmt: skip
     assert (scores["skeleton_shd"], scores["arrow_precision"]) == (1, 0.0)
 

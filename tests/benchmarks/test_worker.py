@@ -1,5 +1,6 @@
 """A fit becomes a reply, whatever the method does; times leave imports out, and nothing survives its owner."""
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -79,6 +80,17 @@ def test_what_happens_in_a_fit_becomes_a_reply(capsys, toy, status, reason):
     assert len(str(reply.reason)) <= 300
     assert ("Traceback" in capsys.readouterr().err) == (status in ("error", "memory"))
     assert (reply.answer is not None) == (reply.seconds is not None) == (status == "ok")
+
+
+def test_only_who_can_read_gaps_and_targets_gets_them():
+    table = request()
+    gappy = dataclasses.replace(table, x_md=np.where(table.x_md > 1, np.nan, table.x_md))
+    told = dataclasses.replace(table, set_md=table.x_md > 1)
+    assert answer(toys.Correlation(), gappy).reason.startswith("cannot read missing cells")
+    assert answer(toys.Correlation(), told).status == "ok"
+    assert answer(toys.Knowing(), gappy).status == "ok"
+    assert answer(toys.Knowing(), told).answer.graph_dd.sum() == told.set_md.sum(axis=0).astype(bool).sum() - 1
+    assert not answer(toys.Knowing(), table).answer.graph_dd.any()
 
 
 def test_imports_do_not_count_as_fitting(tmp_path, monkeypatch):

@@ -36,6 +36,18 @@ class Noise(Correlation):
         return Answer((upper_dd + upper_dd.T) > 0.8, upper_dd + upper_dd.T)
 
 
+class Knowing(Correlation):
+    """Takes gaps and targets: an arrow from the first variable to every other one that was set, and nothing else."""
+
+    name, title, reads_gaps, reads_targets = "toy-knowing", "Knowing", True, True
+
+    def fit(self, x_md, *, seed, set_md=None):
+        graph_dd = np.zeros((x_md.shape[1],) * 2, np.int8)
+        if set_md is not None:
+            graph_dd[0, 1:] = set_md[:, 1:].any(axis=0)
+        return Answer(graph_dd, graph_dd.astype(float))
+
+
 class Slow(Correlation):
     """Takes a moment, and leaves its seed and the process it works for where TOY_DIARY says."""
 

@@ -13,15 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.benchmarks.baselines.bam import answer_from
+from graphbam.benchmarks.baselines.bam import answer_from, lean
 from graphbam.benchmarks.cases import Problem
 from graphbam.benchmarks.scores import Scores, score_answer
 from graphbam.errors import GraphError
 from graphbam.graphs.equivalence import dag_to_cpdag
-from graphbam.graphs.graph import MORAL, SKELETON, Matrix, ancestors, directed_part, edge_classes, is_dag, skeleton
+from graphbam.graphs.graph import MORAL, SKELETON, ancestors, directed_part, edge_classes, is_dag, skeleton
 from graphbam.graphs.metrics import (
     auroc,
-    average_precision,
     false_share,
     judge_directions,
     ordered_values,
@@ -106,12 +105,6 @@ def join_claims(parts: Iterable[Mapping[str, Claims]]) -> dict[str, Claims]:
     return joined
 
 
-def lean(result: Result) -> Matrix:
-    """How likely i → j is rather than j → i, given a link, shape (D, D); each has half of what a result leaves open."""
-    arrow_dd = result.arrow_probabilities
-    return arrow_dd + (1 - arrow_dd - arrow_dd.T) / 2
-
-
 def score_result(result: Result, problem: Problem) -> Scores:
     """Every score of a result that what is known of the table allows.
 
@@ -125,10 +118,10 @@ def score_result(result: Result, problem: Problem) -> Scores:
     Returns
     -------
     dict
-        The columns of `graphbam.benchmarks.scores.score_answer`; `false_at_0.05` and the like, the share of false links
-        at that target; with directions `directed_ap`, `directed_auroc`, `direction_right`, `direction_sure` and
-        `direction_right_where_sure`, `cpdag_over_empty`, `dag_over_empty`; `hidden_auroc`, `hidden_ap` and
-        `ancestor_auroc`. NaN where there is nothing to judge.
+        The columns of `graphbam.benchmarks.scores.score_answer`, by which all methods are judged; `false_at_0.05` and
+        the like, the share of false links at that target; with directions `direction_sure` and
+        `direction_right_where_sure`, `cpdag_over_empty`, `dag_over_empty`; `ancestor_auroc`. NaN or None where there is
+        nothing to judge.
     """
     claims = collect_claims(result, problem)
     scores = score_answer(answer_from(result), problem, "cpdag" if result.has_directions else "undirected")
@@ -137,30 +130,19 @@ def score_result(result: Result, problem: Problem) -> Scores:
         scores[f"false_at_{target:g}"] = false_share(claims["link"].truth_n, found_n)
     if result.has_directions and problem.is_directed:
         scores |= _score_directions(result, problem)
-    if "hidden" in claims:
-        scores |= {"hidden_auroc": auroc(*claims["hidden"]), "hidden_ap": _rank(claims["hidden"])}
     if "ancestor" in claims:
         scores["ancestor_auroc"] = auroc(*claims["ancestor"])
     return scores
 
 
 def _score_directions(result: Result, problem: Problem) -> Scores:
-    arrow_dd = lean(result)
-    found = judge_directions(problem.adjacency, arrow_dd)
-    score_dd = result.probabilities[..., SKELETON] * arrow_dd
-    ranked = Claims(ordered_values(problem.adjacency) == 1, ordered_values(score_dd))
-    scores: Scores = {"directed_ap": _rank(ranked), "directed_auroc": auroc(*ranked)}
-    scores |= {"direction_right": found.right, "direction_sure": found.sure}
-    scores |= {"direction_right_where_sure": found.right_where_sure}
+    found = judge_directions(problem.adjacency, lean(result))
+    scores: Scores = {"direction_sure": found.sure, "direction_right_where_sure": found.right_where_sure}
     if problem.is_dag:
         cpdag_dd = result.cpdag(objective="shd").adjacency
         scores["cpdag_over_empty"] = shd_over_empty(dag_to_cpdag(problem.adjacency), cpdag_dd)
         scores["dag_over_empty"] = shd_over_empty(problem.adjacency, result.dag(objective="shd").adjacency)
     return scores
-
-
-def _rank(claims: Claims) -> float:
-    return average_precision(*claims) if claims.truth_n.any() else float("nan")
 
 
 def _refuse_others(result: Result, problem: Problem) -> None:

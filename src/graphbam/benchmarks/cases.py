@@ -2,7 +2,10 @@
 
 A simulated case is called ``MECHANISM-dVARIABLES-mSAMPLES``, such as ``cosine-d50-m200``; the name decides its tables,
 whatever suite, machine or method asks for them. A suite is a named list of such cases. Tables on disk come by the path
-of a folder: their case is called after the last folders of that path.
+of a folder: their case is called after the last folders of that path. A twist behind a plus sign makes other tables of
+them: ``cosine-d20-m500+hidden`` lacks variables that act on others, of ``+targets`` some cells were set by
+interventions, of ``tables+gaps10`` a tenth of the cells is missing. A folder of cause-effect pairs is one case per
+collection, with a table per pair.
 """
 
 from __future__ import annotations
@@ -11,9 +14,11 @@ import csv
 import dataclasses
 import difflib
 import fnmatch
+import functools
 import hashlib
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -21,6 +26,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbam.benchmarks.pairs import LISTING, CausePair, read_pairs
 from graphbam.errors import ConfigError, TableError
 
 if TYPE_CHECKING:
@@ -44,7 +50,11 @@ MANIFEST = "manifest.csv"
 """List of third-party tables in the folder that holds them: columns name, family, acyclic (yes, no, undirected). Where
 no table has the last, the graphs themselves say so."""
 
-_SIMULATED = re.compile(r"(?P<mechanism>[a-z_]+)-d(?P<d>\d+)-m(?P<m>\d+)")
+TWISTS = ("hidden", "targets")
+"""What may be different about simulated tables; ``gapsN``, N % of the cells missing, about any."""
+
+_SIMULATED = re.compile(r"(?P<mechanism>[a-z_]+)-d(?P<d>\d+)-m(?P<m>\d+)(?:\+(?P<twist>[a-z]+\d*))?")
+_GAPS = re.compile(r"gaps(?P<percent>[1-9]\d?)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +62,7 @@ class Case:
     """Tables of one kind and shape: a cell of the results."""
 
     name: str
-    source: Literal["simulated", "tables", "folder"]
+    source: Literal["simulated", "tables", "folder", "pairs"]
     family: str
     """What belongs together in means: the mechanism, or the family of third-party tables."""
     n_variables: int
@@ -64,24 +74,28 @@ class Case:
     """Whether the truth is a DAG without hidden common causes; only then it has a moral graph and a CPDAG."""
     is_directed: bool = True
     """Whether the edges of the truth have directions; those of a graph with loops have, too."""
+    twist: str | None = None
+    """What is different about its tables: one of `TWISTS`, or ``gaps10``."""
+    n_tables: int = 1
+    """How many tables there are on disk."""
 
     def count_trials(self, wanted: int) -> int:
-        """How many tables it has: as many as wanted if they are simulated, one on disk."""
-        return wanted if self.source == "simulated" else 1
+        """How many tables it has: as many as wanted if they are simulated, all of those on disk."""
+        return wanted if self.source == "simulated" else self.n_tables
 
 
 # ── suites ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def name_case(mechanism: str, n_variables: int, n_samples: int) -> str:
+def name_case(mechanism: str, n_variables: int, n_samples: int, twist: str | None = None) -> str:
     """Name of a simulated case.
 
     Examples
     --------
-    >>> name_case("cosine", 50, 200)
-    'cosine-d50-m200'
+    >>> name_case("cosine", 50, 200), name_case("tree", 20, 500, "hidden")
+    ('cosine-d50-m200', 'tree-d20-m500+hidden')
     """
-    return f"{mechanism}-d{n_variables}-m{n_samples}"
+    return f"{mechanism}-d{n_variables}-m{n_samples}" + (f"+{twist}" if twist else "")
 
 
 def _cross(mechanisms: Iterable[str], shapes: Sequence[tuple[int, int]]) -> list[str]:
@@ -90,6 +104,10 @@ def _cross(mechanisms: Iterable[str], shapes: Sequence[tuple[int, int]]) -> list
 
 def _sweep(mechanisms: Iterable[str], n_variables: int) -> list[str]:
     return _cross(mechanisms, [(n_variables, m) for m in SAMPLE_SIZES])
+
+
+def _twist(names: Iterable[str], *twists: str) -> list[str]:
+    return [f"{name}+{twist}" for name in names for twist in twists]
 
 
 def _join(*parts: Iterable[str]) -> tuple[str, ...]:
@@ -106,13 +124,19 @@ _CPDAG = _join(
 )
 _RUNTIME = _join(*(_sweep(["chebyshev"], d) for d in (10, 20, 50, 100)))
 
+_UNSEEN = ("postnonlinear", "sigmoid", "tree")
+_SMALL = _cross(_UNSEEN, [(10, 200), (20, 500)])
+
 SUITES: dict[str, tuple[str, ...]] = {
     "quick": _join(_cross(("chebyshev", "linear", "cosine"), [(10, 200), (20, 200), (50, 200)])),
     "undirected": _UNDIRECTED,
     "cpdag": _CPDAG,
     "runtime": _RUNTIME,
     "paper": _join(_UNDIRECTED, _CPDAG, _RUNTIME),
-    "unseen": _join(_cross(("postnonlinear", "sigmoid", "tree"), UNSEEN_SHAPES)),
+    "unseen": _join(_cross(_UNSEEN, UNSEEN_SHAPES)),
+    "hidden": _join(_twist(_SMALL, "hidden")),
+    "targets": _join(_twist(_SMALL, "targets")),
+    "gaps": _join(_twist(_SMALL, "gaps10", "gaps30")),
 }
 """Names of simulated cases by suite."""
 
@@ -127,8 +151,9 @@ def resolve_cases(words: Iterable[str]) -> list[Case]:
     ----------
     words : iterable of str
         Names of suites, names of simulated cases (also of ones in no suite), patterns such as ``*-d50-m200`` over the
-        cases of all suites, or paths of folders with labelled tables. A word that is both a name and a folder is taken
-        as the name; write ``./word`` for the folder.
+        cases of all suites, or paths of folders with labelled tables or with cause-effect pairs. A word that is both a
+        name and a folder is taken as the name; write ``./word`` for the folder. Behind a folder, ``+gaps10`` removes a
+        tenth of the cells.
 
     Returns
     -------
@@ -168,6 +193,10 @@ def _resolve(word: str) -> list[Case]:
         return [_simulated(name) for name in found]
     if Path(word).expanduser().is_dir():
         return _on_disk(Path(word).expanduser())
+    folder, _, twist = word.rpartition("+")
+    if folder and Path(folder).expanduser().is_dir():
+        _check_twist(word, twist, ())
+        return [_remove_from(case, twist) for case in _on_disk(Path(folder).expanduser())]
     near = difflib.get_close_matches(word, _join(SUITES, *SUITES.values()), n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are the suites {', '.join(SUITES)};"
     raise ConfigError(
@@ -175,19 +204,34 @@ def _resolve(word: str) -> list[Case]:
     )
 
 
+def _check_twist(word: str, twist: str, known: Sequence[str]) -> None:
+    if twist not in known and not _GAPS.fullmatch(twist):
+        choices = ", ".join([*known, "gaps10 (or another percentage)"])
+        raise ConfigError(f"case {word!r}: nothing is known of the twist {twist!r}; there are {choices}")
+
+
+def _remove_from(case: Case, twist: str) -> Case:
+    if case.source == "pairs":
+        raise ConfigError(f"case {case.name}+{twist}: cells are removed from tables, not from pairs")
+    return dataclasses.replace(case, name=f"{case.name}+{twist}", twist=twist)
+
+
 def _simulated(name: str) -> Case:
     from graphbam.simulation import MECHANISMS
 
     match = _SIMULATED.fullmatch(name)
     assert match is not None
-    mechanism, d, m = match["mechanism"], int(match["d"]), int(match["m"])
+    mechanism, d, m, twist = match["mechanism"], int(match["d"]), int(match["m"]), match["twist"]
     if mechanism not in MECHANISMS:
         near = difflib.get_close_matches(mechanism, MECHANISMS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(MECHANISMS))}"
         raise ConfigError(f"case {name!r}: no mechanism is called {mechanism!r}; {hint}")
     if d < 2 or m < 2:
         raise ConfigError(f"case {name!r}: a table needs at least two variables and two samples")
-    return Case(name_case(mechanism, d, m), "simulated", mechanism, d, m, mechanism)
+    if twist:
+        _check_twist(name, twist, TWISTS)
+    is_dag = twist != "hidden"
+    return Case(name_case(mechanism, d, m, twist), "simulated", mechanism, d, m, mechanism, is_dag=is_dag, twist=twist)
 
 
 # ── tables on disk ──────────────────────────────────────────────────────────────────────────────────────────
@@ -197,6 +241,8 @@ def _on_disk(folder: Path) -> list[Case]:
     """The labelled tables of a folder and its sub-folders, or the one that lies in it."""
     from graphbam.tables.labelled import find_labelled
 
+    if (folder / LISTING).is_file():
+        return _read_collections(folder.resolve())
     places = find_labelled(folder.resolve())
     root = folder.resolve().parent if places == [folder.resolve()] else folder.resolve()
     listings = _read_manifest(root)
@@ -209,6 +255,21 @@ def _on_disk(folder: Path) -> list[Case]:
     if wide := [case.name for case in cases if case.n_variables > MAX_VARIABLES]:
         warnings.warn(f"left out, with more than {MAX_VARIABLES} variables: {', '.join(wide)}", stacklevel=2)
     return [case for case in cases if case.n_variables <= MAX_VARIABLES]
+
+
+def _read_collections(folder: Path) -> list[Case]:
+    """Collections of cause–effect pairs, a table per pair."""
+    counts = Counter(pair.collection for pair in _read_pairs(str(folder)))
+    return [
+        Case(f"{folder.name}/{name}", "pairs", name, 2, MAX_ROWS, folder=str(folder), n_tables=count)
+        for name, count in counts.items()
+    ]
+
+
+@functools.lru_cache(maxsize=2)
+def _read_pairs(folder: str) -> tuple[CausePair, ...]:
+    """All pairs of a folder; the same half of them swapped and the same rows drawn every time."""
+    return tuple(read_pairs(Path(folder), np.random.default_rng(derive_seed("pairs")), max_rows=MAX_ROWS))
 
 
 class Listing(NamedTuple):
@@ -263,7 +324,7 @@ class Problem:
     """A table as methods get it, and the truth, which they do not get."""
 
     x_md: NDArray[np.float64]
-    """Columns with mean 0 and standard deviation 1; constant ones are 0."""
+    """Columns with mean 0 and standard deviation 1; constant ones are 0, missing cells NaN."""
     adjacency: NDArray[np.int8]
     is_dag: bool
     """Whether the truth is a DAG without hidden common causes; of others, methods are judged by the skeleton only."""
@@ -273,6 +334,20 @@ class Problem:
     """Pairs with a hidden common cause, symmetric; None: nothing is known of them."""
     set_md: NDArray[np.bool_] | None = None
     """Cells that an intervention set; None: there was none."""
+    weight: float | None = None
+    """How much a cause–effect pair counts; None: it is none."""
+
+    @property
+    def setting(self) -> str:
+        """What is special about the table, in a word: pairs, gaps, hidden, targets or plain."""
+        if self.weight is not None:
+            return "pairs"
+        special = {
+            "gaps": bool(np.isnan(self.x_md).any()),
+            "targets": self.set_md is not None,
+            "hidden": self.hidden_dd is not None,
+        }
+        return next((name for name, holds in special.items() if holds), "plain")
 
     def fingerprint(self) -> str:
         """First 16 hexadecimal digits of the SHA-256 of table and truth: equal for the same problem only."""
@@ -297,9 +372,15 @@ def draw_problem(case: Case, trial: int) -> Problem:
 
     from graphbam.tables.prepare import standardise
 
-    problem = _simulate(case, trial) if case.folder is None else _read(case, case.folder)
-    scaled = standardise(torch.from_numpy(problem.x_md), robust=False, clip=float("inf"))
-    return dataclasses.replace(problem, x_md=np.ascontiguousarray(scaled.numpy()))
+    problem = _simulate(case, trial) if case.folder is None else _read(case, case.folder, trial)
+    if case.twist is None or not (gaps := _GAPS.fullmatch(case.twist)):
+        scaled = standardise(torch.from_numpy(problem.x_md), robust=False, clip=float("inf"))
+        return dataclasses.replace(problem, x_md=np.ascontiguousarray(scaled.numpy()))
+    rng = np.random.default_rng(derive_seed("gaps", case.name, trial))
+    observed_md = rng.random(problem.x_md.shape) >= int(gaps["percent"]) / 100
+    seen = torch.from_numpy(observed_md)
+    scaled = standardise(torch.from_numpy(problem.x_md), robust=False, clip=float("inf"), observed=seen)
+    return dataclasses.replace(problem, x_md=np.where(observed_md, scaled.numpy(), np.nan))
 
 
 def unpack_tables(tables: Tables) -> list[Problem]:
@@ -347,14 +428,27 @@ def _simulate(case: Case, trial: int) -> Problem:
 
     from graphbam.simulation import SimulationConfig, sample_tables
 
-    rng = torch.Generator().manual_seed(derive_seed("table", case.name, trial, bits=63))
+    plain = name_case(case.family, case.n_variables, case.n_samples)
+    is_other = case.twist in TWISTS  # tables with gaps are the plain ones, with cells removed
+    rng = torch.Generator().manual_seed(derive_seed("table", case.name if is_other else plain, trial, bits=63))
     config = SimulationConfig.paper().narrow(mechanism=case.mechanism)
+    config = dataclasses.replace(
+        config, hidden=float(case.twist == "hidden"), interventions=float(case.twist == "targets")
+    )
     tables = sample_tables(rng, config, n_tables=1, n_variables=case.n_variables, n_samples=case.n_samples)
-    return Problem(tables.x_bmd[0].double().numpy(), tables.dag_bdd[0].numpy(), case.is_dag)
+    (problem,) = unpack_tables(tables)
+    if not is_other:
+        return Problem(problem.x_md, problem.adjacency, case.is_dag)
+    return dataclasses.replace(problem, hidden_dd=problem.hidden_dd if case.twist == "hidden" else None)
 
 
-def _read(case: Case, folder: str) -> Problem:
+def _read(case: Case, folder: str, trial: int) -> Problem:
     from graphbam.tables.labelled import read_labelled
 
+    if case.source == "pairs":
+        pair = [pair for pair in _read_pairs(folder) if pair.collection == case.family][trial]
+        return Problem(
+            pair.x_m2, np.array([[0, pair.is_forward], [not pair.is_forward, 0]], np.int8), True, weight=pair.weight
+        )
     table = read_labelled(Path(folder), MAX_ROWS if case.source == "tables" else None)
     return Problem(table.x_md, table.adjacency, case.is_dag, case.is_directed, table.hidden_dd, table.set_md)

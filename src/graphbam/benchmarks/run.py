@@ -355,7 +355,9 @@ def execute(job: Job) -> Row:
     if job.spared:
         return make_row(job, Reply("skipped", job.spared))
     case, trial, method = job.fit
-    request = Request(f"{method.name} · {case.name} · trial {trial}", job.problem.x_md, job.fit.seed())
+    request = Request(
+        f"{method.name} · {case.name} · trial {trial}", job.problem.x_md, job.fit.seed(), job.problem.set_md
+    )
     about, reply = hire(job.run, method.word, job.log).fit(request, job.limits)
     return make_row(job, reply, about)
 
@@ -370,7 +372,8 @@ def make_row(job: Job, reply: Reply, about: About | None = None) -> Row:
         except GraphbamError as error:
             status, reason = "error", f"{type(error).__name__}: {error}"
     row |= {
-        "case": case.name, "source": case.source, "mechanism": case.mechanism, "family": case.family,
+        "case": case.name, "source": case.source, "setting": job.problem.setting, "mechanism": case.mechanism,
+        "family": case.family,
         "n_variables": case.n_variables, "n_samples": case.n_samples, "trial": trial, "method": method.name,
         "kind": method.kind, "status": status, "reason": reason, "seconds": _round(reply.seconds, 6),
         "peak_mib": _round(reply.peak_mib, 1), "n_edges": int(skeleton(job.problem.adjacency).sum()) // 2,

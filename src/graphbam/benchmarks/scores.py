@@ -2,10 +2,13 @@
 
 A pair's score is the larger of its two marks, unless the answer has one for it, so that an arrow ranks with the edges
 and not half-way to the absent ones. A DAG is judged by its CPDAG; where that is undirected both marks get the larger
-score. None means not defined, such as a precision where nothing was found.
+score. None means not defined, such as a precision where nothing was found. Directions are judged once more against
+the directed graph itself: by rank over ordered pairs, on true links, and by the DAG that a user would go on with.
 """
 
 from __future__ import annotations
+
+from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +16,32 @@ from numpy.typing import ArrayLike, NDArray
 from graphbam.benchmarks.baselines._base import Answer, Kind, Matrix
 from graphbam.benchmarks.cases import Problem
 from graphbam.errors import GraphError
-from graphbam.graphs.equivalence import dag_to_cpdag
+from graphbam.graphs.equivalence import consistent_extension, dag_to_cpdag
 from graphbam.graphs.graph import directed_part, is_dag, moral_graph, skeleton
-from graphbam.graphs.metrics import accuracy, average_precision, f1, pair_values, precision_recall, shd, skeleton_shd
+from graphbam.graphs.metrics import (
+    accuracy,
+    ancestor_distance,
+    auroc,
+    average_precision,
+    f1,
+    judge_directions,
+    ordered_values,
+    pair_values,
+    precision_recall,
+    shd,
+    skeleton_shd,
+)
 
-__all__ = ["CPDAG_COLUMNS", "MORAL_COLUMNS", "SKELETON_COLUMNS", "score_answer"]
+__all__ = [
+    "CPDAG_COLUMNS",
+    "DAG_COLUMNS",
+    "DIRECTED_COLUMNS",
+    "HIDDEN_COLUMNS",
+    "MORAL_COLUMNS",
+    "PAIR_COLUMNS",
+    "SKELETON_COLUMNS",
+    "score_answer",
+]
 
 SKELETON_COLUMNS = (
     "skeleton_ap", "skeleton_f1", "skeleton_precision", "skeleton_recall", "skeleton_accuracy", "skeleton_shd",
@@ -25,6 +49,10 @@ SKELETON_COLUMNS = (
 )  # fmt: skip
 MORAL_COLUMNS = ("moral_ap", "moral_f1")
 CPDAG_COLUMNS = ("cpdag_ap", "shd", "empty_shd", "arrow_precision", "arrow_recall")
+DIRECTED_COLUMNS = ("directed_ap", "directed_auroc", "direction_right")
+DAG_COLUMNS = ("dag_shd", "ancestor_distance")
+HIDDEN_COLUMNS = ("hidden_auroc", "hidden_ap")
+PAIR_COLUMNS = ("pair_score", "pair_weight")
 
 Scores = dict[str, float | int | None]
 
@@ -44,7 +72,8 @@ def score_answer(answer: Answer, problem: Problem, kind: Kind) -> Scores:
     Returns
     -------
     dict
-        The columns of the skeleton, of the moral graph and of the CPDAG, the last two where the truth is a DAG.
+        The columns of the skeleton; of the moral graph, the CPDAG and the DAG where the truth is a DAG; of directions
+        where it has any; of hidden causes where they are known and spoken of; of pairs where the table is one.
 
     Raises
     ------
@@ -56,7 +85,12 @@ def score_answer(answer: Answer, problem: Problem, kind: Kind) -> Scores:
     if problem.is_dag:
         scores |= _score_moral(answer, problem, kind)
     if problem.is_dag and kind != "undirected":
-        scores |= _score_cpdag(answer, problem, kind)
+        scores |= _score_cpdag(answer, problem, kind) | _score_dag(answer, problem)
+    if problem.is_directed and kind != "undirected":
+        scores |= _score_directions(answer, problem, kind)
+    if problem.hidden_dd is not None and answer.hidden_dd is not None:
+        truth, score = pair_values(problem.hidden_dd), pair_values(_strongest(answer.hidden_dd))
+        scores |= {"hidden_auroc": _separate(truth, score), "hidden_ap": _rank(truth, score)}
     return scores
 
 
@@ -109,6 +143,49 @@ def _score_cpdag(answer: Answer, problem: Problem, kind: Kind) -> Scores:
     }
 
 
+def _score_directions(answer: Answer, problem: Problem, kind: Kind) -> Scores:
+    """Ranks of ordered pairs, directions of true links, and how clearly a pair is directed rightly."""
+    arrow_dd = arrow_scores(answer, kind)
+    lean_dd = arrow_dd if answer.lean_dd is None else answer.lean_dd
+    truth, score = ordered_values(problem.adjacency), ordered_values(arrow_dd)
+    judged = judge_directions(problem.adjacency, lean_dd)
+    scores: Scores = {"directed_ap": _rank(truth, score), "directed_auroc": _separate(truth, score)}
+    scores["direction_right"] = judged.right if judged.n_links else None
+    if problem.weight is not None:
+        cause, effect = np.argwhere(problem.adjacency)[0]
+        scores["pair_score"] = float(lean_dd[cause, effect] - lean_dd[effect, cause])
+        scores["pair_weight"] = problem.weight
+    return scores
+
+
+def arrow_scores(answer: Answer, kind: Kind) -> Matrix:
+    """How much an answer believes in each arrow: as it says, else arrows before links without a direction.
+
+    Examples
+    --------
+    >>> graph_dd = np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]])  # 0 → 1, 0 — 2
+    >>> arrow_scores(Answer(graph_dd, np.array([[0, 1.2, 1.9], [0.2, 0, 0], [1.9, 0, 0]])), "cpdag")
+    array([[0. , 2.2, 1.9],
+           [0.2, 0. , 0. ],
+           [1.9, 0. , 0. ]])
+    """
+    if answer.arrow_dd is not None:
+        return answer.arrow_dd
+    return answer.score_dd + directed_part(answer.graph_dd) if kind == "cpdag" else answer.score_dd
+
+
+def _score_dag(answer: Answer, problem: Problem) -> Scores:
+    """Distance to the DAG, and effects that are wrong in it; nothing where the graph stands for no DAG."""
+    try:
+        dag_dd = consistent_extension(answer.graph_dd) if answer.dag_dd is None else answer.dag_dd
+    except GraphError:
+        return dict.fromkeys(DAG_COLUMNS)
+    scores: Scores = {"dag_shd": shd(problem.adjacency, dag_dd), "ancestor_distance": None}
+    if find_spec("gadjid"):
+        scores["ancestor_distance"] = ancestor_distance(problem.adjacency, dag_dd)
+    return scores
+
+
 def _to_cpdag(answer: Answer, kind: Kind) -> tuple[NDArray[np.int8], Matrix]:
     """Graph and scores; a DAG as its CPDAG, anything else (a cyclic answer too) as it is."""
     graph_dd, score_dd = np.asarray(answer.graph_dd, np.int8), np.asarray(answer.score_dd, float)
@@ -126,6 +203,10 @@ def _strongest(score_dd: ArrayLike) -> Matrix:
 
 def _rank(truth: NDArray[np.int8], score: Matrix) -> float | None:
     return average_precision(truth, score) if truth.any() else None
+
+
+def _separate(truth: NDArray[np.int8], score: Matrix) -> float | None:
+    return auroc(truth, score) if truth.any() and not truth.all() else None
 
 
 def _shares(truth: NDArray[np.int8], guess: NDArray[np.int8]) -> tuple[float | None, float | None]:

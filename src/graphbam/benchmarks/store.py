@@ -23,23 +23,41 @@ from graphbam.errors import ConfigError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COLUMNS", "Journal", "Settings", "open_journal", "settle", "tidy", "write_results", "write_settings"]
+__all__ = [
+    "ADDED",
+    "COLUMNS",
+    "Journal",
+    "Settings",
+    "open_journal",
+    "settle",
+    "tidy",
+    "write_results",
+    "write_settings",
+]
 
 Row = dict[str, Any]
 Key = tuple[str, int, str]
 """Case, trial and method: what a row is about."""
 
 COLUMNS = {
-    "case": "string", "source": "string", "mechanism": "string", "family": "string", "n_variables": "Int64",
-    "n_samples": "Int64", "trial": "Int64", "method": "string", "kind": "string", "status": "string",
-    "reason": "string", "seconds": "float64", "peak_mib": "float64", "skeleton_ap": "float64",
+    "case": "string", "source": "string", "setting": "string", "mechanism": "string", "family": "string",
+    "n_variables": "Int64", "n_samples": "Int64", "trial": "Int64", "method": "string", "kind": "string",
+    "status": "string", "reason": "string", "seconds": "float64", "peak_mib": "float64", "skeleton_ap": "float64",
     "skeleton_f1": "float64", "skeleton_precision": "float64", "skeleton_recall": "float64",
     "skeleton_accuracy": "float64", "skeleton_shd": "Int64", "moral_ap": "float64", "moral_f1": "float64",
     "n_edges": "Int64", "n_found": "Int64", "cpdag_ap": "float64", "shd": "Int64", "empty_shd": "Int64",
-    "arrow_precision": "float64", "arrow_recall": "float64", "package_version": "string",
+    "arrow_precision": "float64", "arrow_recall": "float64", "directed_ap": "float64", "directed_auroc": "float64",
+    "direction_right": "float64", "dag_shd": "Int64", "ancestor_distance": "float64", "hidden_auroc": "float64",
+    "hidden_ap": "float64", "pair_score": "float64", "pair_weight": "float64", "package_version": "string",
     "graphbam_version": "string", "seed": "Int64", "hardware": "string", "fingerprint": "string",
 }  # fmt: skip
 """Columns of the results with their types, in order; docs/benchmark.md explains each."""
+
+ADDED = (
+    "setting", "directed_ap", "directed_auroc", "direction_right", "dag_shd", "ancestor_distance", "hidden_auroc",
+    "hidden_ap", "pair_score", "pair_weight",
+)  # fmt: skip
+"""Columns that joined later: results written before lack them, and are read as if they were empty."""
 
 SETTINGS, JOURNAL, RESULTS, MESSAGES = "settings.json", "journal.jsonl", "results", "messages.log"
 

@@ -27,6 +27,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphbam.benchmarks.baselines import load_baseline
 from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
 from graphbam.benchmarks.scores import check_answer
@@ -83,6 +86,8 @@ class Request:
     """What stands in the log before the method's own messages."""
     x_md: Matrix
     seed: int
+    set_md: NDArray[np.bool_] | None = None
+    """Cells that an intervention set."""
     last_seconds: float = 0.0
     """After so long the system ends the fit, even if the one who should is gone; 0: never."""
 
@@ -308,8 +313,6 @@ def serve(connection: Connection[Any, Any], method: str, is_warm: bool) -> None:
 
 def warm_up(baseline: Baseline) -> None:
     """Fit a tiny table, so that packages, weights and compilers are loaded before the clock runs."""
-    import numpy as np
-
     n_samples, n_variables = WARM_UP_SHAPE
     x_md = np.random.default_rng(0).normal(size=(n_samples, n_variables))
     x_md[:, 1] += x_md[:, 0]
@@ -322,7 +325,7 @@ def warm_up(baseline: Baseline) -> None:
 def answer(baseline: Baseline, request: Request) -> Reply:
     """Fit one table; whatever the method does, short of taking the process with it, becomes a reply."""
     try:
-        if reason := baseline.skip(*request.x_md.shape):
+        if reason := baseline.skip(*request.x_md.shape) or _refuse_gaps(baseline, request.x_md):
             return Reply("skipped", _shorten(reason))
         return _fit(baseline, request)
     except (Exception, SystemExit) as error:
@@ -331,12 +334,20 @@ def answer(baseline: Baseline, request: Request) -> Reply:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
+def _refuse_gaps(baseline: Baseline, x_md: Matrix) -> str | None:
+    has_gaps = not baseline.reads_gaps and bool(np.isnan(x_md).any())
+    return "cannot read missing cells; methods called …-imputed fill them first" if has_gaps else None
+
+
 def _fit(baseline: Baseline, request: Request) -> Reply:
     _reset_peak()
+    known: dict[str, Any] = {}
+    if baseline.reads_targets and request.set_md is not None:
+        known["set_md"] = request.set_md
     signal.setitimer(signal.ITIMER_REAL, request.last_seconds)  # reaches also code that never returns to Python
     with import_clock() as imports:
         start = time.perf_counter()
-        found = baseline.fit(request.x_md, seed=request.seed)
+        found = baseline.fit(request.x_md, seed=request.seed, **known)
         seconds = time.perf_counter() - start
     check_answer(found, request.x_md.shape[1])  # here, since not everything can travel
     return Reply("ok", None, found, seconds - imports.seconds, _peak_mib())

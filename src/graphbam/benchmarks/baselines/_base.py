@@ -42,6 +42,15 @@ class Answer:
     """The undirected graph, where a method decides on it apart; None: `graph_dd` without its directions."""
     link_score_dd: Matrix | None = None
     """How much it believes that i and j are adjacent; None: the larger of the two marks."""
+    arrow_dd: Matrix | None = None
+    """How much it believes in i → j, where that is more than a mark of a CPDAG; None: arrows of the graph first, then
+    its links without a direction, then the rest, each by `score_dd`."""
+    lean_dd: Matrix | None = None
+    """How much it believes in i → j if there is a link; None: as `arrow_dd`."""
+    dag_dd: NDArray[np.int8] | None = None
+    """The DAG it would name; None: one that `graph_dd` stands for, if there is any."""
+    hidden_dd: Matrix | None = None
+    """How much it believes that i and j have a hidden common cause, symmetric; None: it says nothing of that."""
 
     @classmethod
     def graded(cls, graph_dd: NDArray[np.int8], x_md: Matrix) -> Answer:
@@ -57,7 +66,9 @@ class Answer:
         object.__setattr__(self, "graph_dd", graph_dd)
         if self.links_dd is not None:
             object.__setattr__(self, "links_dd", skeleton(self.links_dd))
-        for field in ("score_dd", "moral_dd", "link_score_dd"):
+        if self.dag_dd is not None:
+            object.__setattr__(self, "dag_dd", check_adjacency(self.dag_dd).astype(np.int8))
+        for field in ("score_dd", "moral_dd", "link_score_dd", "arrow_dd", "lean_dd", "hidden_dd"):
             if (values := getattr(self, field)) is not None:
                 object.__setattr__(self, field, _check_scores(field, values, graph_dd.shape))
 
@@ -86,6 +97,10 @@ class Baseline(ABC):
     """Distribution that does the work, whose version goes into the results; None: graphbam itself."""
     module: ClassVar[str | None] = None
     """Module of that distribution, to see whether it is installed; None: nothing to look for."""
+    reads_targets: ClassVar[bool] = False
+    """Whether `fit` also takes ``set_md``, 1 where an intervention set a cell; given only where there was one."""
+    reads_gaps: ClassVar[bool] = False
+    """Whether `fit` takes tables with missing cells (NaN)."""
 
     def skip(self, n_samples: int, n_variables: int) -> str | None:
         """Why the method cannot answer for a table of this size here, or None if it can.

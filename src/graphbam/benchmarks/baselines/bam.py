@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphbam.benchmarks.baselines._base import Answer, Baseline, Kind, Matrix
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines._weights import FOLDER, explain_absence, find_weights
 from graphbam.graphs.graph import NONE, SKELETON
 from graphbam.inference.journey import infer
-from graphbam.inference.networks import Colliders, Weights, open_colliders, open_weights
+from graphbam.inference.networks import Colliders, Weights, open_colliders, open_weights, reads_marks
 from graphbam.inference.settings import Directions
 from graphbam.nn.weights import list_weights
 from graphbam.result import Result
@@ -21,6 +24,7 @@ class Bam(Baseline):
 
     name, title = "graphbam", "graphbam"
     kind: ClassVar[Kind] = "cpdag"
+    reads_targets, reads_gaps = True, True
     directions: ClassVar[Directions] = "one-pass"
     weights: ClassVar[str] = "edges"
     colliders: ClassVar[str | None] = None
@@ -40,11 +44,15 @@ class Bam(Baseline):
     def _loaded(self) -> tuple[Weights, Colliders | None]:
         return open_weights(self.weights, self.device), open_colliders(self.colliders, self.device)
 
-    def fit(self, x_md: Matrix, *, seed: int) -> Answer:
-        """All that the network, or the two, have to say."""
+    def fit(self, x_md: Matrix, *, seed: int, set_md: NDArray[np.bool_] | None = None) -> Answer:
+        """All that the network, or the two, have to say; columns with many gaps stay."""
         with isolated(seed):  # the loading too: a network draws first weights before it gets those of the file
             weights, colliders = self._loaded
-            result = infer(x_md, weights=weights, colliders=colliders, directions=self.directions, seed=seed)
+            set_md = set_md if reads_marks(weights) else None
+            result = infer(
+                x_md, weights=weights, colliders=colliders, directions=self.directions, seed=seed, missing="impute",
+                interventions=set_md,
+            )  # fmt: skip
         return answer_from(result)
 
 
@@ -58,8 +66,18 @@ def answer_from(result: Result) -> Answer:
     link_dd, moral_dd = p_dd3[..., SKELETON], 1 - p_dd3[..., NONE]
     if not result.has_directions:
         return Answer(links_dd, link_dd, moral_dd)
-    mark_dd = link_dd * (1 - result.compelled_probabilities.T)
-    return Answer(result.cpdag(objective="shd").adjacency, mark_dd, moral_dd, links_dd, link_dd)
+    mark_dd, lean_dd = link_dd * (1 - result.compelled_probabilities.T), lean(result)
+    cpdag_dd, dag_dd = result.cpdag(objective="shd").adjacency, result.dag(objective="shd").adjacency
+    return Answer(
+        cpdag_dd, mark_dd, moral_dd, links_dd, link_dd, arrow_dd=link_dd * lean_dd, lean_dd=lean_dd, dag_dd=dag_dd,
+        hidden_dd=result.hidden_causes,
+    )  # fmt: skip
+
+
+def lean(result: Result) -> Matrix:
+    """How likely i → j is rather than j → i, given a link, shape (D, D); each has half of what a result leaves open."""
+    arrow_dd = result.arrow_probabilities
+    return np.asarray(arrow_dd + (1 - arrow_dd - arrow_dd.T) / 2)
 
 
 class BamTwoStep(Bam):

@@ -95,10 +95,10 @@ VARIANT = "#e69f00"
 """Colour of variants of ours."""
 
 _WORDS = {
-    "pairs": ("zero", "glasso", "correlation", "trees", "mmpc"),
-    "tests": ("pc", "rcit", "rcot", "kci", "hsic"),
-    "scores": ("ges", "gies", "fges", "boss", "grasp", "climbing", "hc", "mmhc", "ccdr"),
-    "noise": ("lingam", "cam", "sortnregress", "score", "nogam"),
+    "pairs": ("zero", "glasso", "correlation", "trees", "genie3", "mmpc"),
+    "tests": ("pc", "rcit", "rcot", "kci", "hsic", "fci", "gfci"),
+    "scores": ("ges", "gies", "fges", "boss", "grasp", "climbing", "hc", "mmhc", "ccdr", "igsp"),
+    "noise": ("lingam", "cam", "sortnregress", "score", "nogam", "rcd", "resit", "anm", "igci", "reci", "pnl"),
     "gradients": ("notears", "golem", "dagma", "gnn", "sam", "sdcd"),
     "trained": ("avici", "d2c", "deepgraph"),
 }

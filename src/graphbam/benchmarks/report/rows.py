@@ -2,7 +2,7 @@
 
 A row is one method on one table. A *cell* is what counts once in a mean: a simulated case (its tables are the trials),
 a family of third-party tables, or a single table where no families are known. Cells belong to groups: nonlinear,
-linear, unseen, third-party.
+linear, unseen, third-party; tables with hidden causes, interventions or missing cells, and pairs, apart from these.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from graphbam.benchmarks.store import COLUMNS
+from graphbam.benchmarks.store import ADDED, COLUMNS
 from graphbam.errors import TableError
 
 OURS = "graphbam"
@@ -29,8 +29,15 @@ GROUPS = {
     "linear": "Simulated, linear",
     "unseen": "Simulated, mechanisms kept out of training",
     "third-party": "Third-party tables, by family",
+    "hidden": "With hidden common causes",
+    "targets": "With interventions",
+    "gaps": "With missing cells",
+    "pairs": "Cause-effect pairs",
 }
 """Groups of cells in the order they are shown, with their titles."""
+
+SETTINGS = ("hidden", "targets", "gaps", "pairs")
+"""Settings of tables that make groups of their own, whatever their source."""
 
 STATUSES = ("ok", "skipped", "timeout", "memory", "error")
 FILES = ("results.parquet", "results.csv")
@@ -71,6 +78,15 @@ METRICS = {
             "shd_ratio", "SHD, CPDAG, as a share of the empty graph's", "SHD ratio", is_better_high=False,
             is_directed=True,
         ),
+        Metric("directed_ap", "Average precision, directed", "directed AP", is_directed=True),
+        Metric("directed_auroc", "AUROC, directed", "directed AUROC", is_directed=True),
+        Metric("direction_right", "Directions of true links that are right", "directions", is_directed=True),
+        Metric(
+            "ancestor_distance", "Ancestor adjustment distance", "ancestor distance", is_better_high=False,
+            is_directed=True,
+        ),
+        Metric("hidden_auroc", "AUROC, hidden common causes", "hidden AUROC"),
+        Metric("hidden_ap", "Average precision, hidden common causes", "hidden AP"),
         Metric("seconds", "Seconds", "seconds", is_better_high=False, digits=2),
     )
 }  # fmt: skip
@@ -113,6 +129,7 @@ def _read_run(run: Path) -> pd.DataFrame:
     if not found or not found[0].is_file():
         raise TableError(f"{run} holds no results: looked for {' and '.join(FILES)}. Name the folder of a run.")
     rows = _read_file(found[0])
+    rows = rows.assign(**{name: None for name in ADDED if name not in rows})
     missing = [name for name in COLUMNS if name not in rows]
     if missing:
         raise TableError(f"{found[0]} lacks the columns {', '.join(missing)}. Write it with graphbam benchmark.")
@@ -142,8 +159,9 @@ def _complete(rows: pd.DataFrame) -> pd.DataFrame:
     is_ok = rows["status"] == "ok"
     is_simulated = rows["source"] == "simulated"
     group = np.select(
-        [~is_simulated, rows["mechanism"].isin(UNSEEN), rows["mechanism"] == "linear"],
-        ["third-party", "unseen", "linear"],
+        [rows["setting"].str.startswith(name) for name in SETTINGS]
+        + [~is_simulated, rows["mechanism"].isin(UNSEEN), rows["mechanism"] == "linear"],
+        [*SETTINGS, "third-party", "unseen", "linear"],
         "nonlinear",
     )
     n_pairs = rows["n_variables"] * (rows["n_variables"] - 1) / 2
