@@ -1,6 +1,7 @@
 """One contract for all methods, and what each of them must find where nobody could miss it."""
 
 import ast
+import dataclasses
 import importlib.metadata
 import logging
 import os
@@ -36,17 +37,28 @@ SHORT = {
     "dag-gnn": {"epochs": 50, "max_iter": 2},
     "notears-mlp": {"max_iter": 1},
     "extra-trees": {"n_trees": 30},
+    "genie3": {"n_trees": 30},
+    "resit": {"n_trees": 10},
 }
 """Settings that end training early."""
 
-AWAY = {"graphbam-paper", "avici", "avici-retrained"}
-"""Methods that may decline where everything is installed, for want of weights."""
+AWAY = {"graphbam-paper", "avici", "avici-retrained", "var-sortnregress"}
+"""Methods that may decline where everything is installed, for want of weights or of variances."""
+
+PAIRS = {"anm", "igci", "reci", "pnl"}
+"""Methods for two variables."""
 
 CYCLIC = {"avici", "avici-retrained"}
 """Methods that call their graph a DAG and do not promise one."""
 
-RELABELS = sorted({*BASELINES} - AWAY - {*SHORT} - {"pc-rcit", "pc-rcot", "boss", "grasp", "lingam"})
+LOOSE = {"gfci", "ut-igsp", "boss-imputed", "cam-uv", "rcd"}
+"""The same of methods that begin with one of them or with random orders, or take columns in turn."""
+
+RELABELS = sorted({*BASELINES} - AWAY - {*SHORT} - {"pc-rcit", "pc-rcot", "boss", "grasp", "lingam"} - LOOSE)
 """Methods whose answer follows the columns; the others draw numbers column by column, or break ties by place."""
+
+
+FIELDS = [field.name for field in dataclasses.fields(Answer)]
 
 
 def make(name):
@@ -98,10 +110,10 @@ def test_every_method_keeps_the_contract(name, chain, capfd, monkeypatch, tmp_pa
     assert capfd.readouterr() == ("", "")
     np.testing.assert_array_equal(x_md, chain)
     again = make(name).fit(x_md, seed=0)
-    for field in ("graph_dd", "score_dd", "moral_dd", "links_dd", "link_score_dd"):
+    for field in FIELDS:
         np.testing.assert_array_equal(getattr(first, field), getattr(again, field), strict=True)
     check_answer(first, method, n_variables=5)
-    if name not in AWAY | {"sam", "zero"}:  # for SAM 200 epochs, five seconds, are not enough
+    if name not in AWAY | {"sam", "zero", "rcd"}:  # for SAM five seconds are not enough, for RCD 120 rows
         check_chain_is_found(first)
     if name in RELABELS:
         check_columns_only_relabel(first, name, chain)
@@ -228,7 +240,7 @@ def test_registry_and_classes_agree(name):
     assert method.name == name
     assert method.kind in {"undirected", "cpdag", "dag"}
     if name not in AWAY:
-        assert method.skip(200, 20) is None
+        assert method.skip(200, 2 if name in PAIRS else 20) is None
         assert method.package is None or importlib.metadata.version(method.package)
 
 

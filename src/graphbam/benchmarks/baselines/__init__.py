@@ -32,12 +32,14 @@ BASELINES = {
     "graphbam": "bam:Bam",
     "graphbam-paper": "bam:BamPaper",
     "graphbam-two-step": "bam:BamTwoStep",
-    # ── pairs without directions ──
+    "graphbam-imputed": "imputed:BamImputed",
+    # ── pair by pair, or variable by variable ──
     "zero": "zero:Zero",
     "partial-correlation": "partial_correlation:PartialCorrelation",
     "partial-correlation-normal-scores": "partial_correlation:NormalScores",
     "glasso": "glasso:Glasso",
     "extra-trees": "extra_trees:ExtraTrees",
+    "genie3": "extra_trees:Genie3",
     "mmpc": "mmpc:Mmpc",
     # ── tests of conditional independence ──
     "pc": "pc:Pc",
@@ -45,21 +47,39 @@ BASELINES = {
     "pc-rcit": "pc:PcRcit",
     "pc-rcot": "pc:PcRcot",
     "pc-hsic": "pc_hsic:PcHsic",
+    "pc-test-wise": "imputed:PcTestWise",
+    "pc-imputed": "imputed:PcImputed",
+    "fci": "fci:Fci",
+    "gfci": "fci:Gfci",
     # ── search for the best score ──
     "ges": "ges:Ges",
+    "ges-test-wise": "imputed:GesTestWise",
+    "ges-imputed": "imputed:GesImputed",
     "gies": "gies:Gies",
     "boss": "boss:Boss",
+    "boss-imputed": "imputed:BossImputed",
+    "ut-igsp": "igsp:UtIgsp",
     "grasp": "grasp:Grasp",
     "hill-climbing": "hill_climbing:HillClimbing",
     "ccdr": "ccdr:Ccdr",
     # ── orders ──
     "sortnregress": "sortnregress:SortnRegress",
+    "var-sortnregress": "sortnregress:VarSortnRegress",
     "lingam": "lingam:Lingam",
     "direct-lingam": "lingam:DirectLingam",
+    "rcd": "hidden:Rcd",
+    "resit": "resit:Resit",
     "cam": "cam:Cam",
     "cam-unpruned": "cam:CamUnpruned",
+    "cam-uv": "hidden:CamUv",
+    # ── two variables ──
+    "anm": "pairs:Anm",
+    "igci": "pairs:Igci",
+    "reci": "pairs:Reci",
+    "pnl": "pairs:Pnl",
     # ── descent on weights ──
     "dagma": "dagma:Dagma",
+    "notears": "notears:Notears",
     "notears-mlp": "notears_mlp:NotearsMlp",
     "dag-gnn": "dag_gnn:DagGnn",
     "sam": "sam:Sam",
@@ -104,9 +124,9 @@ def load_baseline(word: str, **settings: Any) -> Baseline:
     'PC'
     >>> load_baseline("graphbam.benchmarks.baselines.zero:Zero").kind
     'undirected'
-    >>> load_baseline("notears")
+    >>> load_baseline("dag-gn")
     Traceback (most recent call last):
-    graphbam.errors.ConfigError: no method is called 'notears'; did you mean 'notears-mlp'?
+    graphbam.errors.ConfigError: no method is called 'dag-gn'; did you mean 'dag-gnn'?
     """
     if ":" in word:
         return _load_class(word)(**settings)

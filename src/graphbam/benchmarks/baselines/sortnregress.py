@@ -35,6 +35,16 @@ class SortnRegress(Baseline):
             return Answer.graded(graph_dd, x_md)
 
 
+class VarSortnRegress(SortnRegress):
+    """The same in order of variance (Reisach and others 2021). There is none: tables come standardised."""
+
+    name, title = "var-sortnregress", "Var-SortnRegress"
+
+    def skip(self, n_samples: int, n_variables: int) -> str | None:
+        """All variances are one."""
+        return "the order of variances is that of units of measurement, and tables of the benchmark are standardised"
+
+
 def explained_variance(x_md: Matrix) -> Matrix:
     """R² of each variable regressed on all others, (D,), from the inverse of the correlation matrix.
 
