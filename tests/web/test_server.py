@@ -1,11 +1,11 @@
-"""The page takes a table and answers with its report, or with one sentence; nothing of the upload stays behind."""
+"""What the routes promise: bounds hold while bytes arrive, strangers are refused, visitors are kept apart."""
 
 import gzip
+import io
 import json
 import re
 import tempfile
-import threading
-from concurrent.futures import ThreadPoolExecutor
+import zipfile
 
 import pytest
 
@@ -13,155 +13,193 @@ pytest.importorskip("starlette")
 from starlette.testclient import TestClient
 
 from cases import each
-from graphbam.web import build_app, server
+from graphbam.web import preview, server
 from standins import save_toy_colliders
-
-TABLE = b"a,b,c\n" + b"".join(b"%d,%d,%d\n" % (i % 7, (3 * i + i % 5) % 11, (i * i) % 13) for i in range(60))
-
-
-HOME = "http://127.0.0.1:8765"
+from visits import HOME, TABLE
 
 
-def visit(**settings):
-    return TestClient(build_app(**settings), base_url=HOME)
+def words_of(answer):
+    return "".join(part if isinstance(part, str) else part["say"] for part in answer.json()["words"])
 
 
-@pytest.fixture(scope="module")
-def client():
-    return visit()
+def read_model(report):
+    return json.loads(re.search(r'id="model">(.*?)</script>', report, re.DOTALL)[1])
 
 
-def send(client, name="cells.csv", content=TABLE, **fields):
-    return client.post("/report", files={"table": (name, content)}, data=fields)
-
-
-def test_the_page_loads_nothing_from_elsewhere(client):
-    answer = client.get("/")
+@each("path", ["/", "/app.js", "/board.js", "/app.css"])
+def test_the_page_loads_nothing_from_elsewhere(page, path):
+    answer = page.client.get(path)
     assert answer.status_code == 200
-    assert "http" not in answer.text.replace("http-equiv", "")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert not re.search(r"https?://(?!www\.w3\.org)", answer.text)
 
 
-def test_a_table_comes_back_as_its_report(client):
-    answer = send(client)
-    assert answer.status_code == 200
-    assert "cells.csv" in answer.text
-    model = json.loads(re.search(r'id="model">(.*?)</script>', answer.text, re.DOTALL)[1])
-    assert model["names"] == ["a", "b", "c"]
+def test_a_table_comes_back_as_its_report_and_files(page):
+    run = page.infer(page.hand_in())
+    assert run["state"] == "done"
+    report = page.client.get(f"/runs/{run['run']}/report")
+    assert "sandbox" in report.headers["content-security-policy"]
+    model = read_model(report.text)
+    assert model["names"] == ["a", "b", "c"] == run["names"]
     assert ["Table", "cells.csv"] in model["provenance"]  # not a temporary copy that is gone
+    assert ["Directions", "one-pass"] in model["provenance"]
     assert model["calls"][0] == "graphbam infer cells.csv -o out"
+    packed = page.client.get(f"/runs/{run['run']}/all.zip")
+    assert "graphbam-cells.zip" in packed.headers["content-disposition"]
+    with zipfile.ZipFile(io.BytesIO(packed.content)) as archive:
+        assert set(archive.namelist()) == set(run["files"]) >= {"edges.csv", "report.html", "graph.png"}
+    assert page.client.get(f"/runs/{run['run']}/graph.png").content[:4] == b"\x89PNG"
+    assert page.client.get(f"/runs/{run['run']}/passwd").status_code == 404
+
+
+def test_a_look_says_what_a_run_does(page):
+    table = page.hand_in(TABLE.replace(b"a,b,c\n", b"a,b,c\n-999,1,1\n-999,2,2\n"))
+    seen = page.look(table, drop=["c"]).json()
+    run = page.infer(table, drop=["c"])
+    model = read_model(page.client.get(f"/runs/{run['run']}/report").text)
+    assert seen["plan"] == model["changes"]
+    assert set(seen["warnings"]) <= set(model["warnings"])
+    assert seen["variables"] == model["names"] == ["a", "b"]
+
+
+def test_choices_reach_the_answer(page):
+    run = page.infer(page.hand_in(), required=[["a", "->", "c"]], tiers=[["b"], ["a", "c"]], stability=2)
+    assert {"a": "a", "b": "c", "directed": True} in run["links"]
+    model = read_model(page.client.get(f"/runs/{run['run']}/report").text)
+    assert ["Resamples", "2"] in model["provenance"]
+
+
+def test_examples_can_be_taken(page):
+    answer = page.client.post("/examples/crops")
+    seen = page.look(answer.json()["table"], interventions="set", encode=True).json()
+    assert seen["problem"] is None
+    assert {column["name"]: column["targets"] for column in seen["columns"]}["set"]
+    assert page.client.post("/examples/..%2Fx").status_code == 404
+
+
+def test_the_report_has_directions_where_there_are_weights_for_them(open_page, tmp_path):
+    colliders = str(save_toy_colliders(tmp_path / "toy.safetensors"))
+    page = open_page(colliders=colliders)
+    run = page.infer(page.hand_in())
+    assert ["Directions", "two-step"] in read_model(page.client.get(f"/runs/{run['run']}/report").text)["provenance"]
 
 
 @each(
-    ("name", "content", "status", "says"),
+    ("name", "content", "says"),
     [
-        ("empty.csv", b"", 422, "empty"),
-        (
-            "text.csv",
-            b"a,b\nx,1\ny,2\nx,3\n",
-            422,
-            "Use the box “turn text columns into numbers” to turn text and dates",
-        ),
-        ("text.csv", b"a,b\nx,1\ny,2\nx,3\n", 422, "or a file without a to leave it out"),
-        ("..", b"a,b\n", 422, "table has a header but no rows"),
-        ("../../x.csv", b"a,b\n", 422, "x.csv has a header but no rows"),
-        ("C:\\mine\\x.csv", b"a,b\n", 422, "x.csv has a header but no rows"),
-        ("", b"", 400, "no table"),
+        ("text.csv", b"a,b\nx,1\ny,2\nx,3\n", "Use turn text into numbers to turn text and dates"),
+        ("text.csv", b"a,b\nx,1\ny,2\nx,3\n", "or leave out a to leave it out"),
+        ("..", b"a,b\n", "table has a header but no rows"),
+        ("../../x.csv", b"a,b\n", "x.csv has a header but no rows"),
+        ("C:\\mine\\x.csv", b"a,b\n", "x.csv has a header but no rows"),
+        ("x.csv", b"\x00\x01\x02\xff" * 999, "x.csv"),
+        ("x.csv.gz", b"\x1f\x8b\x08garbage", "damaged or incomplete gzip"),
+        ("x.parquet", b"PAR1garbage", "damaged parquet"),
     ],
 )
-def test_a_table_that_cannot_be_used_is_one_sentence(client, name, content, status, says):
-    answer = send(client, name, content)
-    assert answer.status_code == status
-    assert says in answer.text
-    assert tempfile.gettempdir() not in answer.text
+def test_a_table_that_cannot_be_used_is_one_sentence(page, name, content, says):
+    table = page.hand_in(content, name)
+    seen, run = page.look(table), page.infer(table)
+    problem = words_of(seen) if seen.status_code == 422 else words_of_problem(seen)
+    assert says in problem
+    assert run["state"] == "refused"
+    assert "".join(part if isinstance(part, str) else part["say"] for part in run["words"]) == problem
+    assert tempfile.gettempdir() not in problem
+    assert "Traceback" not in problem
 
 
-def test_names_of_files_are_data(client):
-    answer = send(client, "<script>alert(1)</script>.csv", b"")
-    assert "<script>alert" not in answer.text
+def words_of_problem(seen):
+    return "".join(part if isinstance(part, str) else part["say"] for part in seen.json()["problem"])
 
 
-def test_text_columns_are_encoded_on_request(client):
-    content = b"a,b,c\n" + b"".join(b"%s,%d,%d\n" % ([b"low", b"high"][i % 2], i % 9, (i * i) % 7) for i in range(40))
-    assert send(client, content=content).status_code == 422
-    assert send(client, content=content, encode="yes").status_code == 200
+@each(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"[" * 100_000, 400),
+        (b"[]", 422),
+        (b'{"weights": "x"}', 422),
+        (b'{"encode": 1}', 422),
+        (b'{"drop": "a"}', 422),
+        (b'{"required": [["a"]]}', 422),
+        (b'{"required": ["a -> b"]}', 422),
+        (b'{"stability": 1e9}', 422),
+        (b'{"tiers": {"a": 1}}', 422),
+        (b" " * (2**20 + 1), 413),
+    ],
+)
+def test_choices_that_no_page_sends_are_refused(page, body, status):
+    table = page.hand_in()
+    for what in ("look", "runs"):
+        answer = page.client.post(f"/tables/{table}/{what}", content=body)
+        assert answer.status_code == status
+        assert words_of(answer)
 
 
-def test_the_report_has_directions_where_there_are_weights_for_them(tmp_path):
-    colliders = str(save_toy_colliders(tmp_path / "toy.safetensors"))
-    assert '"graphs":[{' in send(visit(colliders=colliders)).text
-    assert '"graphs":[]' in send(visit(colliders=None)).text
+def test_names_of_files_are_data(page):
+    run = page.infer(page.hand_in(name='<script>alert(1)</script>"\r\nx: y.csv'))
+    assert "<script>alert" not in page.client.get(f"/runs/{run['run']}/report").text
+    answer = page.client.get(f"/runs/{run['run']}/all.zip")
+    assert "x" not in answer.headers
+    assert "\n" not in answer.headers["content-disposition"]
 
 
-def test_the_page_gives_every_answer_of_one_pass(client):
-    text = send(client).text
-    assert '["Directions","one-pass"]' in text
-    assert '"hidden":[' in text
+def test_visitors_are_kept_apart(page):
+    run = page.infer(page.hand_in())
+    stranger = TestClient(page.app, base_url=HOME)
+    assert stranger.get("/state").json()["runs"] == []
+    for path in (f"/runs/{run['run']}", f"/runs/{run['run']}/report", f"/runs/{run['run']}/all.zip"):
+        assert stranger.get(path).status_code == 404
+        assert page.client.get(path).status_code == 200
+    assert stranger.delete(f"/runs/{run['run']}").status_code == 404
+    assert stranger.post(f"/tables/{run['table']}/runs", json={}).status_code == 404
+    assert page.client.get("/state").json()["runs"][0]["run"] == run["run"]
 
 
-def test_nothing_stays_behind(client, tmp_path, monkeypatch):
+def test_nothing_stays_behind(open_page, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    send(client)
+    page = open_page()
+    page.infer(page.hand_in())
+    assert list(page.app.state.desk.scratch.iterdir()) == []
+    page.close()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tables_are_taken_in_turn_by_one_thread_while_the_page_stays_open(monkeypatch):
-    client, busy, release, used = visit(colliders=None), threading.Event(), threading.Event(), []
-
-    def work(content, name, **settings):
-        used.append(threading.current_thread())
-        busy.set()
-        assert release.wait(30)
-        return name
-
-    monkeypatch.setattr(server, "render_upload", work)
-    with client, ThreadPoolExecutor(3) as visitors:
-        answers = [visitors.submit(send, client, name) for name in ("a.csv", "b.csv", "c.csv")]
-        assert busy.wait(30)
-        assert client.get("/").status_code == 200
-        assert len(used) == 1
-        release.set()
-        assert sorted(answer.result().text for answer in answers) == ["a.csv", "b.csv", "c.csv"]
-    assert len(used) == 3
-    assert len({*used}) == 1
-
-
-def test_weights_are_loaded_once(monkeypatch):
-    from graphbam.inference import networks
-
-    loads, load = [], networks.load_weights
-    monkeypatch.setattr(networks, "load_weights", lambda *what: loads.append(what) or load(*what))
-    client = visit(colliders=None)
-    assert [send(client).status_code for _ in range(2)] == [200, 200]
-    assert len(loads) == 1
-
-
-# ── manners towards strangers ─────────────────────────────────────────────────────────────────────────────
+# ── bounds ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def in_parts(n_parts):
-    """A form with a file of so many kilobytes, sent without saying how long it is."""
-    head = b'--x\r\nContent-Disposition: form-data; name="table"; filename="t.csv"\r\n\r\na,b\n'
-    yield head
+    """A table of so many kilobytes, sent without saying how long it is."""
+    yield b"a,b\n"
     for _ in range(n_parts):
         yield b"1,2\n" * 256
-    yield b"\r\n--x--\r\n"
 
 
-def test_what_is_too_large_is_refused_while_it_arrives(client, monkeypatch):
+def test_what_is_too_large_is_refused_while_it_arrives(page, monkeypatch):
     monkeypatch.setattr(server, "LARGEST_UPLOAD", 100_000)
-    header = {"content-type": "multipart/form-data; boundary=x"}
-    answer = client.post("/report", content=in_parts(200), headers=header)
+    assert page.client.post("/tables", content=in_parts(200)).status_code == 413
+    assert page.client.post("/tables", content=in_parts(50)).status_code == 201
+    answer = page.client.post("/tables", content=b"1,2\n" * 50_000)
     assert answer.status_code == 413
-    assert "larger than" in answer.text
-    assert client.post("/report", content=in_parts(50), headers=header).status_code == 422  # constant columns
+    assert "larger than" in words_of(answer)
+    assert page.client.post("/tables", content=b"").status_code == 422
 
 
-def test_a_gzipped_table_may_not_grow_without_end(client, monkeypatch):
-    monkeypatch.setattr(server, "LARGEST_UPLOAD", 10 * 2**20)
-    assert send(client, "cells.csv.gz", gzip.compress(TABLE)).status_code == 200
-    answer = send(client, "bomb.csv.gz", gzip.compress(b"1,2\n" * 4 * 2**20))
-    assert answer.status_code == 422
-    assert "bomb.csv.gz unpacks to more than 10 MiB" in answer.text
+@each("length", ["-1", "1e3", "nonsense", str(10**12)])
+def test_a_body_is_not_believed_about_its_length(page, length):
+    assert page.client.post("/tables", content=in_parts(1), headers={"content-length": length}).status_code == 413
+
+
+def test_a_gzipped_table_may_not_grow_without_end():
+    content = gzip.compress(b"1,2\n" * 2**20)
+    assert preview.open_table("t.csv.gz", content).getbuffer().nbytes == 2**22
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(preview, "LARGEST_UNPACKED", 2**20)
+        with pytest.raises(server.GraphbamError, match=r"t\.csv\.gz unpacks to more than 1 MiB"):
+            preview.open_table("t.csv.gz", content)
+
+
+# ── manners towards strangers ─────────────────────────────────────────────────────────────────────────────
 
 
 @each(
@@ -181,12 +219,12 @@ def test_a_gzipped_table_may_not_grow_without_end(client, monkeypatch):
         ({"origin": "null"}, 403),
     ],
 )
-def test_other_names_and_other_sites_are_refused(client, headers, status):
-    assert client.get("/", headers=headers).status_code == status
-    assert client.post("/report", headers=headers).status_code == (400 if status == 200 else status)
+def test_other_names_and_other_sites_are_refused(page, headers, status):
+    assert page.client.get("/", headers=headers).status_code == status
+    assert page.client.post("/examples/sachs", headers=headers).status_code == (201 if status == 200 else status)
 
 
-def test_a_name_that_was_allowed_is_answered():
-    client = visit(hosts=("tables.lab",))
+def test_a_name_that_was_allowed_is_answered(open_page):
+    client = open_page(hosts=("tables.lab",)).client
     assert client.get("/", headers={"host": "tables.lab"}).status_code == 200
     assert client.get("/").status_code == 403

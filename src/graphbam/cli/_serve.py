@@ -19,7 +19,7 @@ def serve(
         typer.Option(metavar="NAME", help="Also answer to this host name, as behind a proxy; repeatable."),
     ] = None,
 ) -> None:
-    """Open a page on this machine that takes a table and shows its report."""
+    """Open a page on this machine that takes tables, shows what will be done to them, and gives their reports."""
     try:
         import uvicorn
 
@@ -28,8 +28,12 @@ def serve(
         raise ConfigError(f"the page needs {error.name}; install it with pip install 'graphbam[web]'") from None
     with _listen(port) as listener:
         app = build_app(weights, device, hosts=(*LOOPBACK, *(host or ())))
-        typer.echo(f"open http://127.0.0.1:{listener.getsockname()[1]} (stop with Ctrl+C)")
-        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
+        try:
+            app.state.desk.start()  # weights that do not load are one sentence, here
+            typer.echo(f"open http://127.0.0.1:{listener.getsockname()[1]} (stop with Ctrl+C)")
+            uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
+        finally:
+            app.state.desk.close()
 
 
 def _listen(port: int) -> socket.socket:

@@ -1,4 +1,4 @@
-"""A page on your own machine: drop a table, get its report. Nothing leaves the machine."""
+"""A page on your own machine: drop a table, see what is in it, get its graph. Nothing leaves the machine."""
 
 from graphbam.web.server import build_app
 

@@ -1,0 +1,182 @@
+"""What is in a table, column by column, and what will be done to it: what a visitor sees before the network runs."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from graphbam.errors import GraphbamError
+from graphbam.inference.settings import read_settings
+from graphbam.nn.cost import estimate_seconds, spell_seconds
+from graphbam.tables.columns import code_column
+from graphbam.tables.interventions import NOTHING, read_experiment
+from graphbam.tables.prepare import Prepared, prepare
+from graphbam.tables.read import gunzip, load_frame, unique_names
+from graphbam.web.words import Words, spell_error
+
+LARGEST_UNPACKED = 400 * 2**20
+"""Bytes that a packed table may grow to."""
+
+ROWS_SHOWN = 8
+COLUMNS_SHOWN = 40
+"""Rows and columns of the table that are shown cell by cell."""
+
+VALUES_SHOWN = 3
+_WIDTH = 24
+
+
+def open_table(name: str, content: bytes | bytearray) -> io.BytesIO:
+    """A table as an open file that knows its name; a packed one that grows without end is refused."""
+    if content[:2] == b"\x1f\x8b":
+        content = gunzip(bytes(content), name, LARGEST_UNPACKED)
+    table = io.BytesIO(content)
+    table.name = name
+    return table
+
+
+def look(name: str, content: bytes | bytearray, choices: Mapping[str, Any], weights: Any) -> dict[str, Any]:
+    """Describe a table and what the choices will do to it.
+
+    Examples
+    --------
+    >>> rows = "\\n".join(f"{k},{k * k % 7},{'xyz'[k % 3]}" for k in range(20))
+    >>> seen = look("t.csv", f"a,b,kind\\n{rows}".encode(), {}, None)
+    >>> [column["kind"] for column in seen["columns"]], seen["problem"][0][:40]
+    (['number', 'number, 4 values', 'text, 3 levels'], "in t.csv, column 'kind' holds text in al")
+    >>> look("t.csv", f"a,b,kind\\n{rows}".encode(), {"drop": ["kind"]}, None)["plan"]
+    ["left out as asked: 'kind'"]
+    """
+    table = open_table(name, content)
+    frame, _, changes = load_frame(table)
+    frame = frame.reset_index(drop=True)
+    names, _ = unique_names(list(frame.columns))
+    frame = frame.set_axis(pd.Index(names, dtype=object), axis=1)
+    table.seek(0)
+    ready, problem = _try_to_prepare(table, choices)
+    columns = [_describe(frame, name, choices, ready) for name in names]
+    seconds = None if ready is None else _estimate(ready, choices, weights)
+    corner = frame.iloc[:ROWS_SHOWN, :COLUMNS_SHOWN]
+    return {
+        "n_rows": len(frame),
+        "columns": columns,
+        "rows": [[_show(cell) for cell in row] for row in corner.itertuples(index=False)],
+        "plan": list(changes if ready is None else ready.changes),
+        "warnings": [] if ready is None else list(ready.warnings),
+        "problem": problem,
+        "variables": [] if ready is None else list(ready.names),
+        "n_rows_used": 0 if ready is None else sum(len(rows) for rows in ready.passes),
+        "takes": "" if seconds is None else spell_seconds(seconds),
+    }
+
+
+def estimate(table: io.BytesIO, choices: Mapping[str, Any], weights: Any) -> float | None:
+    """Seconds that the network will take with a table; None where that is not known."""
+    ready, _ = _try_to_prepare(table, choices)
+    return None if ready is None else _estimate(ready, choices, weights)
+
+
+def _estimate(ready: Prepared, choices: Mapping[str, Any], weights: Any) -> float:
+    n_tables = len(ready.passes) + choices.get("stability", 0)
+    return estimate_seconds(weights, n_tables, len(ready.passes[0]), ready.x_md.shape[1])
+
+
+def _try_to_prepare(table: io.BytesIO, choices: Mapping[str, Any]) -> tuple[Prepared | None, Words | None]:
+    """The table made ready as `infer` does it, or what is wrong."""
+    try:
+        config = read_settings(choices)
+        experiment = read_experiment(table, config.interventions, encode=config.encode, drop=config.drop)
+        ready = prepare(experiment, config.prepare)
+        if config.knowledge:
+            config.knowledge.check_names(ready.names, left_out=(*ready.left_out, *config.drop))
+    except GraphbamError as error:
+        return None, spell_error(error)
+    return ready, None
+
+
+# ── columns ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _describe(frame: pd.DataFrame, name: str, choices: Mapping[str, Any], ready: Prepared | None) -> dict[str, Any]:
+    """One column: what it holds, and what happens to it."""
+    column = frame[name]
+    plain = code_column(column, name, encode=False)
+    kind = _spell_kind(column, plain.values, plain.is_label, plain.note)
+    is_text = plain.values is None and not plain.is_label
+    missing = float(np.isnan(plain.values).mean()) if plain.values is not None else float(column.isna().mean())
+    return {
+        "name": name,
+        "kind": kind,
+        "is_text": is_text,
+        "missing": missing,
+        "shown": [_show(cell) for cell in column.dropna().unique()[:VALUES_SHOWN]],
+        "targets": is_text and names_targets(column, [other for other in frame.columns if other != name]),
+        "fate": _tell_fate(name, is_text, plain.is_label, choices, ready),
+    }
+
+
+def _spell_kind(column: pd.Series, values: Any, is_label: bool, note: str) -> str:
+    if values is None:
+        if is_label:
+            return "names of rows"
+        if note.startswith(("dates", "durations")):
+            return note.split(" ")[0]
+        n_levels = column.dropna().astype(str).nunique()
+        return f"text, {n_levels} level{'' if n_levels == 1 else 's'}"
+    present = values[~np.isnan(values)]
+    distinct = np.unique(present[:100_000])
+    if len(distinct) < 2:
+        return "constant" if len(distinct) else "empty"
+    if len(distinct) == 2:
+        return "two values"
+    if np.isfinite(distinct).all() and (distinct == np.round(distinct)).all() and len(distinct) <= 12:
+        return f"number, {len(distinct)} values"
+    return "number"
+
+
+def _tell_fate(name: str, is_text: bool, is_label: bool, choices: Mapping[str, Any], ready: Prepared | None) -> str:
+    """What happens to a column, in a word or two."""
+    if name in choices.get("drop", ()):
+        return "left out"
+    if name == choices.get("interventions"):
+        return "says what was set"
+    if ready is None:
+        return "not a number" if is_text and not choices.get("encode") else ""
+    if name in ready.left_out:
+        return "left out: too much is missing"
+    if name not in ready.names:
+        return "names rows, left out" if is_label else "left out"
+    if ready.names.index(name) not in ready.varying:
+        return "constant: no links"
+    return "becomes a number" if is_text else ""
+
+
+def names_targets(column: pd.Series, others: list[str]) -> bool:
+    """Whether a column of text seems to name other columns, as one that lists what was set in each row does.
+
+    Examples
+    --------
+    >>> names_targets(pd.Series(["none", "dose", "dose; age"]), ["dose", "age", "cure"])
+    True
+    >>> names_targets(pd.Series(["red", "blue"]), ["dose", "age"])
+    False
+    """
+    words = {
+        word.strip()
+        for cell in column.dropna().astype(str).unique()[:1000]
+        for word in ([cell] if cell in others else cell.replace(",", ";").replace("|", ";").split(";"))
+    }
+    named = {word for word in words if word.lower() not in NOTHING}
+    return bool(named) and named <= set(others)
+
+
+def _show(cell: Any) -> str:
+    if cell is None or cell is pd.NA or (isinstance(cell, float) and math.isnan(cell)) or cell is pd.NaT:
+        return ""
+    text = f"{cell:.6g}" if isinstance(cell, (float, np.floating)) else str(cell)
+    text = " ".join(text.split())
+    return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"
