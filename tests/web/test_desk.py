@@ -17,7 +17,7 @@ class Obedient:
     """A worker without a process: it answers when the test says so, or ends when it is stopped."""
 
     def __init__(self, opening=None):
-        self.names, self.is_stopped, self.may_answer = [], False, False
+        self.names, self.is_stopped, self.may_answer, self.pid = [], False, False, 1
 
     def start(self):
         pass

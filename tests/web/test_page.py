@@ -65,10 +65,13 @@ class Visit:
         except StaleElementReferenceException:
             return None
 
+    def click(self, find):
+        """Click the first of what is found; a page that is drawn anew meanwhile is looked at again."""
+        self.until(lambda: [True for one in find()[:1] if one.click() is None])
+
     def press(self, text, within="body"):
         """Press the button with this text."""
-        wanted = self.until(lambda: [b for b in self.all(f"{within} button, {within} a") if b.text == text])
-        wanted[0].click()
+        self.click(lambda: [b for b in self.all(f"{within} button, {within} a") if b.text == text])
 
     def take(self, path):
         self.one("#file").send_keys(str(path))
@@ -82,7 +85,7 @@ class Visit:
         self.until(lambda: self.one("#plan").get_attribute("aria-busy") == "false")
 
     def pick(self, name):
-        self.until(lambda: [n for n in self.all("#board .node") if n.get_attribute("data-name") == name])[0].click()
+        self.click(lambda: [n for n in self.all("#board .node") if n.get_attribute("data-name") == name])
 
     def fits(self):
         """Nothing is wider than the window."""
