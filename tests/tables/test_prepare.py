@@ -287,10 +287,6 @@ def test_few_rows_are_warned_about(rng, n_rows):
     assert torch.isfinite(ready.standardised()).all()
 
 
-def test_many_variables_are_warned_about(rng):
-    assert "201 variables" in prepare(table_of(rng.normal(size=(20, 201)))).warnings[0]
-
-
 # ── scale ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 import torch
@@ -16,6 +17,17 @@ import graphbam
 from graphbam.errors import ConfigError, GraphbamError, TableError
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.inference.answers import read_pairs, tell_of_rows
+from graphbam.inference.blocks import (
+    WHOLE_UP_TO,
+    Asked,
+    Joined,
+    Plan,
+    Wide,
+    ask_neighbourhoods,
+    ask_tables,
+    tell_of_blocks,
+)
+from graphbam.inference.executors import open_executor
 from graphbam.inference.networks import (
     Networks,
     Said,
@@ -78,6 +90,14 @@ def infer(
         table}``. Rules in `graphbam.tables.interventions`.
     knowledge : Knowledge, dict or path to JSON, optional
         Prior knowledge; or give its parts: `forbidden`, `required`, `tiers`, `prior_odds`.
+    blocks : {"auto", "always", "never"}
+        Whether the network is asked about overlapping neighbourhoods of columns instead of the whole table; ``"auto"``:
+        if more than 300 columns vary. Rules in `graphbam.inference.screen` and `graphbam.inference.blocks`.
+    executor : None, int, str, dask.distributed.Client or the module ray
+        Where neighbourhoods, resamples and the tables of `infer_many` are worked on: here, in so many processes, on a
+        Dask cluster (a client, or the address of its scheduler) or on Ray (``"ray"``); docs/clusters.md.
+    store : path, optional
+        A folder that keeps the neighbourhoods that are done; the same call goes on from there after a stop.
     stability : int
         Number of resamples, each of 63 % of the rows without replacement; 0 for none. How often each link and each
         arrow is found in them is in `Result.stability` and `Result.arrow_stability` (arrows of a second network, which
@@ -110,10 +130,8 @@ def infer(
     networks = open_networks(config)
     if progress:
         progress(0.0, _announce(ready, config, networks.edges))
-    x_bmd = ready.standardised()
-    rows = [ready.worth(x_bmd.shape[1])] * len(x_bmd)
-    said = run_network(networks.edges, x_bmd, rows, _stack_marks([ready])).each_table(len(x_bmd))[0]
-    result = _finish(ready, config, networks, x_bmd, said, progress)
+    table = _as_wide(ready)
+    result = _finish(ready, config, networks, table.x_bmd, _ask(table, config, networks, progress), progress)
     if progress:
         progress(1.0, "done")
     return result
@@ -150,12 +168,11 @@ def infer_many(
     """
     config, tell = read_settings({"weights": weights, **settings}), progress or be_silent
     sources, n_tables = _name_tables(tables), operator.length_hint(tables)
-    networks = open_networks(config)
     answers: dict[int, Result | Failure] = {}
-    for batch in _batch_by_shape(_prepare_each(sources, config, answers)):
+    for some in _answer_tables(sources, config, answers):
+        answers |= some
         of_all = f" of {n_tables}" if n_tables else ""
         tell(len(answers) / n_tables if n_tables else 0.0, f"{len(answers)}{of_all} tables done")
-        answers |= _infer_batch(batch, config, networks)
     tell(1.0, "done")
     return [answers[k] for k in range(len(answers))]
 
@@ -188,23 +205,37 @@ def _finish(
     config: InferConfig,
     networks: Networks,
     x_bme: Tensor,
-    said: Said,
+    said: Said | Joined,
     progress: Progress | None = None,
 ) -> Result:
     """Enforce knowledge, find directions and stability, collect the report. E counts the varying columns."""
     known, header = config.knowledge or Knowledge(), networks.edges.header
+    joined, said = (said, said.dense(x_bme.shape[2])) if isinstance(said, Joined) else (None, said)
     pairs = read_pairs(ready, networks, known, x_bme, said, progress, done=0.5 / (config.stability + 1))
     found = Stability(None, None)
     if config.stability:
-        settings = (config.stability, known, config.prepare.seed)
-        found = measure_stability(ready, networks, *settings, progress or be_silent)
+        plan = None if joined is None else joined.plan
+        at_once = tables_at_once(x_bme[0].numel()) if plan is None else 1
+        ask = functools.partial(_ask_resamples, config, networks, plan)
+        settings = (config.stability, known, config.prepare.seed, progress or be_silent)
+        found = measure_stability(ready, networks, ask, *settings, at_once=at_once)
     ranges = {name: list(limits) for name, limits in (header.domain or {}).items()}
     unlike = judge_domain(ready.features, ranges)
     verdict = ("outside" if unlike else "inside") if ranges else None
     return Result(
         names=ready.names,
-        changes=(*ready.changes, *(() if networks.colliders is None else tell_of_rows(x_bme.shape[1]))),
-        warnings=(*ready.warnings, *unlike, *_warn_about_knowledge(ready, known), *networks.warnings),
+        changes=(
+            *ready.changes,
+            *(() if networks.colliders is None else tell_of_rows(x_bme.shape[1])),
+            *tell_of_blocks(joined, x_bme.shape[2]),
+        ),
+        warnings=(
+            *ready.warnings,
+            *unlike,
+            *_warn_about_knowledge(ready, known),
+            *networks.warnings,
+            *_warn_about_width(joined, x_bme.shape[2]),
+        ),
         domain={"features": ready.features, "verdict": verdict, "unlike": unlike, "ranges": ranges},
         stability=found.links_dd,
         arrow_stability=found.arrows_dd,
@@ -214,6 +245,40 @@ def _finish(
         sample=_draw_sample(ready, x_bme[0]),
         **pairs,
     )
+
+
+def _as_wide(ready: Prepared) -> Wide:
+    """The passes of a table as the network takes them."""
+    x_bmd = ready.standardised()
+    return Wide(x_bmd, [ready.worth(x_bmd.shape[1])] * len(x_bmd), _stack_marks([ready]))
+
+
+def _ask(table: Wide, config: InferConfig, networks: Networks, tell: Progress | None = None) -> Said | Joined:
+    """What the network says of a table, over all its passes: of the whole, or of its neighbourhoods."""
+    if not is_wide(config, table.x_bmd.shape[2]):
+        return run_network(networks.edges, *table).each_table(len(table.x_bmd))[0]
+    return ask_neighbourhoods(table, _asked(config, networks), store=config.store, tell=tell)
+
+
+def _asked(config: InferConfig, networks: Networks) -> Asked:
+    return Asked(networks.edges, config.weights, config.device, open_executor(config.executor))
+
+
+def _ask_resamples(
+    config: InferConfig, networks: Networks, plan: Plan | None, batches: Iterator[Wide]
+) -> Iterator[tuple[int, list[Said]]]:
+    """Answers to batches of resamples, in neighbourhoods by a plan if the table has one."""
+    asked = _asked(config, networks)
+    if plan is None:
+        yield from ask_tables(asked, batches)
+        return
+    for number, table in enumerate(batches):
+        yield number, [ask_neighbourhoods(table, asked, plan=plan).dense(table.x_bmd.shape[2])]
+
+
+def is_wide(config: InferConfig, n_columns: int) -> bool:
+    """Whether a table of so many varying columns is asked about in neighbourhoods."""
+    return config.blocks == "always" or (config.blocks == "auto" and n_columns > WHOLE_UP_TO)
 
 
 def _stack_marks(ready: Sequence[Prepared]) -> Tensor | None:
@@ -232,6 +297,16 @@ def _draw_sample(ready: Prepared, x_me: Tensor) -> Matrix:
     x_rd[:, ready.varying] = x_me[:SAMPLE_ROWS].numpy()
     x_rd.setflags(write=False)
     return x_rd
+
+
+def _warn_about_width(joined: Joined | None, n_columns: int) -> list[str]:
+    """What to keep in mind of a table that is wider than those the network was made for."""
+    if joined is None and n_columns > WHOLE_UP_TO:
+        return [
+            f"{n_columns} variables were asked about at once: so many are beyond what the network was made for, and "
+            f"its answer gets worse and worse from {WHOLE_UP_TO} on (docs/performance.md); leave blocks as it is"
+        ]
+    return []
 
 
 def _warn_about_knowledge(ready: Prepared, knowledge: Knowledge) -> list[str]:
@@ -253,6 +328,7 @@ def _provenance(ready: Prepared, config: InferConfig, networks: Networks) -> dic
         "drop": list(config.drop),
         "interventions": _spell_interventions(config.interventions),
         "stability": config.stability,
+        "blocks": config.blocks,
     }
     needed = {"weights": names["weights"]} if networks.one_pass else names  # the second network was not asked
     asked = needed | settings
@@ -293,6 +369,9 @@ def _spell_interventions(given: Any) -> str | list[str] | None:
 
 
 def _announce(ready: Prepared, config: InferConfig, loaded: Weights) -> str:
+    """How long it will take; of a wide table, nobody knows before it was screened."""
+    if is_wide(config, ready.x_md.shape[1]):
+        return f"{len(ready.passes[0])} rows × {ready.x_md.shape[1]} variables, in neighbourhoods"
     n_tables = len(ready.passes) + config.stability
     n_samples, n_variables = len(ready.passes[0]), ready.x_md.shape[1]
     seconds = estimate_seconds(loaded, n_tables, n_samples, n_variables)
@@ -316,11 +395,43 @@ def _name_tables(tables: Any) -> Iterator[tuple[str | None, Any]]:
     return ((None, data) for data in tables)
 
 
+def _answer_tables(
+    sources: Iterator[tuple[str | None, Any]], config: InferConfig, answers: dict[int, Result | Failure]
+) -> Iterator[dict[int, Result | Failure]]:
+    """Answers by number: tables of one shape together, or, where there is an executor, one table per task."""
+    if config.executor is None:
+        networks = open_networks(config)
+        for batch in _batch_by_shape(_prepare_each(sources, config, answers)):
+            yield _infer_batch(batch, config, networks)
+        return
+    alone = dataclasses.replace(config, executor=None)
+    tasks = (_Table(k, name, data, alone) for k, (name, data) in enumerate(sources))
+    for number, answer in open_executor(config.executor).run(_infer_table, tasks):
+        yield {number: answer}
+
+
+class _Table(NamedTuple):
+    """A task of `infer_many`."""
+
+    number: int
+    name: str | None
+    data: Any
+    config: InferConfig
+
+
+def _infer_table(task: _Table) -> Result | Failure:
+    """One table of many, by a worker; `_prepare_each` and `_infer_batch` are what is done without one."""
+    failed: dict[int, Result | Failure] = {}
+    for _, ready in _prepare_each([(task.name, task.data)], task.config, failed, first=task.number):
+        return _infer_batch({task.number: ready}, task.config, open_networks(task.config))[task.number]
+    return failed[task.number]
+
+
 def _prepare_each(
-    sources: Iterable[tuple[str | None, Any]], config: InferConfig, answers: dict[int, Result | Failure]
+    sources: Iterable[tuple[str | None, Any]], config: InferConfig, answers: dict[int, Result | Failure], first: int = 0
 ) -> Iterator[tuple[int, Prepared]]:
-    """Tables made ready, with their numbers; those that cannot be used go to `answers` at once."""
-    for k, (name, data) in enumerate(sources):
+    """Tables made ready, with their numbers from `first` on; those that cannot be used go to `answers` at once."""
+    for k, (name, data) in enumerate(sources, first):
         try:
             yield k, _prepare(data, config, name)
         except GraphbamError as error:
@@ -343,8 +454,19 @@ def _batch_by_shape(prepared: Iterable[tuple[int, Prepared]]) -> Iterator[dict[i
     yield from waiting.values()
 
 
+def _infer_wide(ready: Prepared, config: InferConfig, networks: Networks) -> Result | Failure:
+    """The answer for a wide table of many."""
+    try:
+        table = _as_wide(ready)
+        return _finish(ready, config, networks, table.x_bmd, _ask(table, config, networks))
+    except GraphbamError as error:
+        return Failure(ready.source, error)
+
+
 def _infer_batch(ready: Mapping[int, Prepared], config: InferConfig, networks: Networks) -> dict[int, Result | Failure]:
-    """Answers for tables of one shape; where they do not fit into memory together, one by one."""
+    """Answers for tables of one shape; where they are wide, or do not fit into memory together, one by one."""
+    if is_wide(config, next(iter(ready.values())).x_md.shape[1]):
+        return {k: _infer_wide(one, config, networks) for k, one in ready.items()}
     try:
         x_nbmd = torch.stack([one.standardised() for one in ready.values()])
         n_passes, n_samples = x_nbmd.shape[1:3]

@@ -36,6 +36,10 @@ Directions: TypeAlias = Literal["auto", "one-pass", "two-step", "none"]
 is the first where the weights give directions and no other collider weights are named, else the second."""
 
 
+Blocks: TypeAlias = Literal["auto", "always", "never"]
+"""Whether the network is asked about neighbourhoods of a table instead of the whole; ``"auto"``: of a wide one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class InferConfig:
     """Everything that can be set about an answer, checked on construction.
@@ -58,14 +62,17 @@ class InferConfig:
     interventions: Interventions = setting(None, "Column that names what was set in each row.")
     knowledge: Knowledge | None = setting(None, "Prior knowledge.")
     stability: int = setting(0, "Also infer from so many resamples of 63 % of the rows.")
+    blocks: Blocks = setting("auto", "Ask about neighbourhoods of columns: always, never, or auto, beyond 300 columns.")
+    executor: Any = setting(None, "Where work is done: a number of processes, a Dask scheduler's address, or ray.")
+    store: str | os.PathLike[str] | None = setting(None, "Folder that keeps what is done; a stopped run goes on there.")
     prepare: PrepareConfig = dataclasses.field(default_factory=PrepareConfig)
 
     def __post_init__(self) -> None:
         names = [self.drop] if isinstance(self.drop, str) else self.drop
         object.__setattr__(self, "drop", tuple(str(name) for name in names))
-        if self.directions not in get_args(Directions):
-            found = Setting("directions", self.directions)
-            raise ConfigError(found, f" is not known; choose from {', '.join(get_args(Directions))}.")
+        for name, kinds in (("directions", get_args(Directions)), ("blocks", get_args(Blocks))):
+            if getattr(self, name) not in kinds:
+                raise ConfigError(Setting(name, getattr(self, name)), f" is not known; choose from {', '.join(kinds)}.")
         if isinstance(self.stability, bool) or self.stability != int(self.stability) or self.stability < 0:
             found = Setting("stability", self.stability)
             raise ConfigError(found, " is not a number of resamples; choose 0, or about 100.")
@@ -82,6 +89,9 @@ class FlatSettings(TypedDict, total=False):
     interventions: Interventions
     knowledge: KnowledgeLike
     stability: int
+    blocks: Blocks
+    executor: Any
+    store: str | os.PathLike[str] | None
     missing: Missing
     keep_codes: bool
     max_rows: int

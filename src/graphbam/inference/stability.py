@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from graphbam.graphs.graph import SKELETON, directed_part
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.inference.answers import read_pairs
-from graphbam.inference.networks import Networks, mark_cells, run_network, tables_at_once
+from graphbam.inference.blocks import Wide
+from graphbam.inference.networks import Networks, Said, mark_cells
 from graphbam.nn.cost import Progress
 from graphbam.result import Result
 from graphbam.tables.prepare import Prepared, standardise
@@ -36,30 +38,49 @@ class Stability(NamedTuple):
 
 
 def measure_stability(
-    ready: Prepared, networks: Networks, n_resamples: int, knowledge: Knowledge, seed: int, tell: Progress
+    ready: Prepared,
+    networks: Networks,
+    ask: Callable[[Iterator[Wide]], Iterator[tuple[int, list[Said]]]],
+    n_resamples: int,
+    knowledge: Knowledge,
+    seed: int,
+    tell: Progress,
+    *,
+    at_once: int,
 ) -> Stability:
-    """Infer the graphs of resamples, as that of the table itself, and count."""
-    x_md, marks_md = ready.x_md[ready.passes[0]], mark_cells(ready)
-    rng = np.random.default_rng([seed, 1])  # a stream of its own, apart from the draw of rows
+    """Infer the graphs of resamples, as that of the table itself, and count.
+
+    `ask` answers batches of `at_once` tables, in any order.
+    """
     links_dd, arrows_dd = np.zeros((2, len(ready.names), len(ready.names)))
     n_directed = n_resamples if networks.one_pass else 0 if networks.colliders is None else min(n_resamples, MOST_ASKED)
-    size = tables_at_once(x_md.size)
-    for start in range(0, n_resamples, size):
-        n_tables = min(size, n_resamples - start)
-        drawn_bm = draw_resamples(rng, n_tables, len(x_md))
-        x_bmd = standardise(torch.from_numpy(x_md[drawn_bm])).float()
-        marks_bmd = None if marks_md is None else torch.from_numpy(marks_md[ready.passes[0]][drawn_bm])
-        said = run_network(networks.edges, x_bmd, [ready.worth(x_bmd.shape[1])] * n_tables, marks_bmd)
-        for k, one in enumerate(said.each_table(1)):
-            done = start + k + 1
-            asked = networks if done <= n_directed else networks._replace(colliders=None)
+    drawn: dict[int, Wide] = {}
+    n_done = 0
+    for number, said in ask(_draw_batches(ready, n_resamples, seed, at_once, drawn)):
+        x_bmd = drawn.pop(number).x_bmd
+        for k, one in enumerate(said):
+            asked = networks if number * at_once + k < n_directed else networks._replace(colliders=None)
             pairs = read_pairs(ready, asked, knowledge, x_bmd[k : k + 1], one)
             result = Result(ready.names, knowledge=knowledge or None, **pairs)
             links_dd += result.probabilities[..., SKELETON] >= STABLE_FROM
             if result.has_directions:
                 arrows_dd += directed_part(result.cpdag(STABLE_FROM).adjacency)
-            tell((done + 1) / (n_resamples + 1), f"{done} of {n_resamples} resamples")
+            n_done += 1
+            tell((n_done + 1) / (n_resamples + 1), f"{n_done} of {n_resamples} resamples")
     return Stability(links_dd / n_resamples, arrows_dd / n_directed if n_directed else None)
+
+
+def _draw_batches(ready: Prepared, n_resamples: int, seed: int, at_once: int, drawn: dict[int, Wide]) -> Iterator[Wide]:
+    """Resamples as the network takes them, batch by batch; each is also in `drawn`, by its number."""
+    x_md, marks_md = ready.x_md[ready.passes[0]], mark_cells(ready)
+    rng = np.random.default_rng([seed, 1])  # a stream of its own, apart from the draw of rows
+    for number, start in enumerate(range(0, n_resamples, at_once)):
+        n_tables = min(at_once, n_resamples - start)
+        drawn_bm = draw_resamples(rng, n_tables, len(x_md))
+        x_bmd = standardise(torch.from_numpy(x_md[drawn_bm])).float()
+        marks_bmd = None if marks_md is None else torch.from_numpy(marks_md[ready.passes[0]][drawn_bm])
+        drawn[number] = Wide(x_bmd, [ready.worth(x_bmd.shape[1])] * n_tables, marks_bmd)
+        yield drawn[number]
 
 
 def draw_resamples(rng: np.random.Generator, n_resamples: int, n_rows: int) -> NDArray[np.int64]:

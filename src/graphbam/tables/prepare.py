@@ -52,7 +52,6 @@ MAX_MISSING_IN_COLUMN = 0.30
 MAX_ROWS_DROPPED = 0.05
 MAX_PASSES = 8
 FEW_ROWS = 20
-MANY_VARIABLES = 200
 MOST_REGRESSED = 2000
 """With more columns than this, gaps get medians: an inverse of all correlations would take minutes."""
 
@@ -579,17 +578,11 @@ def _avoid_overflow(x_md: Matrix) -> Matrix:
 
 
 def _warn_about(names: Sequence[str], x_md: Matrix) -> list[str]:
-    n_rows, n_columns = x_md.shape
-    warnings = []
+    n_rows, warnings = len(x_md), []
     if n_rows < FEW_ROWS:
         warnings.append(
             f"only {n_rows} rows: almost nothing can be learned from so few, and even columns of pure noise get links "
             f"here; do not rely on any of them below {FEW_ROWS} rows, where training began"
-        )
-    if n_columns > MANY_VARIABLES:
-        warnings.append(
-            f"{n_columns} variables are more than the {MANY_VARIABLES} up to which this version was tested; "
-            "expect the ranking to hold better than the probabilities"
         )
     return warnings + _find_counters(names, x_md) + describe_redundancy(names, x_md)
 

@@ -1,0 +1,374 @@
+"""Wide tables: the network asked about neighbourhoods instead of the whole, and its answers joined.
+
+    x_bmd ── screen ──▸ candidates ──▸ neighbourhoods ── network, one by one ──▸ answers on pairs ── join ──▸ Pairs
+
+A pair is answered by the neighbourhood whose core holds one of its ends, hence by at most two, and then by their mean.
+Pairs that no neighbourhood holds are not asked about. What they are believed to be is one number for each answer, the
+same for all of them: the probability that the screen missed a link is the share of links among pairs that the network
+did see although the screen had not named them; for other answers, their mean over such pairs.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphbam.errors import ConfigError, Setting
+from graphbam.graphs.cut import EVEN
+from graphbam.graphs.graph import MORAL, SKELETON
+from graphbam.inference.executors import Executor
+from graphbam.inference.networks import Said, Weights, open_weights, run_network, spell_source
+from graphbam.inference.screen import SIZE, Candidates, Neighbourhood, find_candidates, group_columns
+from graphbam.nn.cost import Progress, be_silent, estimate_seconds, spell_seconds
+
+WHOLE_UP_TO = 300
+"""Tables with more varying columns than this are asked about in neighbourhoods."""
+
+KEPT_FROM = 0.01
+"""Pairs that were no candidates are kept if they are linked, or moral, with this probability at least."""
+
+SCREENED = 0.02
+"""Share of the work that the screen counts for in reports of progress."""
+
+Vector = NDArray[np.float32]
+Indices = NDArray[np.int64]
+
+
+class Pairs(NamedTuple):
+    """What was said of pairs i < j, as arrays of equal length; None where a network cannot."""
+
+    i: Indices
+    j: Indices
+    classes: Vector
+    """Shape (N, 3): none · skeleton · moral."""
+    direction: Vector | None = None
+    """Of i → j rather than j → i, given a link."""
+    compelled: Vector | None = None
+    """Shape (N, 2): that the CPDAG has i → j, and that it has j → i, given a link."""
+    hidden: Vector | None = None
+    """Of a hidden common cause."""
+    ancestor: Vector | None = None
+    """Shape (N, 2): of a path of arrows from i to j, and from j to i."""
+
+    def answers(self) -> dict[str, Vector]:
+        """All that was said, by name."""
+        return {name: p for name, p in self._asdict().items() if name not in ("i", "j") and p is not None}
+
+    def keep(self, chosen: NDArray[Any]) -> Pairs:
+        """Some of the pairs."""
+        return self._replace(
+            i=self.i[chosen], j=self.j[chosen], **{name: p[chosen] for name, p in self.answers().items()}
+        )
+
+
+class Joined(NamedTuple):
+    """What is known of the pairs of a wide table."""
+
+    pairs: Pairs
+    """In increasing order of (i, j)."""
+    elsewhere: dict[str, float]
+    """Of every other pair: `skeleton`, the probability that the screen missed a link; `moral`, `hidden`, `ancestor`."""
+    plan: Plan
+
+    def dense(self, n_variables: int) -> Said:
+        """The same for all pairs, as the network says it of a small table."""
+        i, j, rest = self.pairs.i, self.pairs.j, self.elsewhere
+        none = 1 - rest["skeleton"] - rest["moral"]
+        values: dict[str, NDArray[np.float64] | None] = {
+            "classes": np.full((n_variables, n_variables, 3), [none, rest["skeleton"], rest["moral"]])
+        }
+        values["classes"][i, j] = values["classes"][j, i] = self.pairs.classes  # type: ignore[index]
+        for name, nothing in (("direction", 0.5), ("compelled", 0.0), ("hidden", None), ("ancestor", None)):
+            p = getattr(self.pairs, name)
+            if p is None:
+                continue
+            values[name] = p_dd = np.full((n_variables, n_variables), rest[name] if nothing is None else nothing)
+            p_dd[i, j], p_dd[j, i] = (p, p) if name == "hidden" else (p, 1 - p) if p.ndim == 1 else p.T
+        return Said(**values)  # type: ignore[arg-type]
+
+
+class Wide(NamedTuple):
+    """A wide table, ready for the network."""
+
+    x_bmd: Tensor
+    rows: Sequence[float]
+    """Independent rows that each pass is worth."""
+    marks_bmd: Tensor | None = None
+
+    def part(self, columns: Indices) -> Wide:
+        """Some columns of it."""
+        marks = None if self.marks_bmd is None else self.marks_bmd[:, :, columns].clone()
+        return Wide(self.x_bmd[:, :, columns].clone(), self.rows, marks)
+
+    def fingerprint(self) -> str:
+        """Tells one table from another."""
+        seen = hashlib.blake2b(digest_size=16)
+        for tensor in (self.x_bmd, self.marks_bmd):
+            seen.update(b"" if tensor is None else tensor.contiguous().numpy().tobytes())
+        seen.update(repr((tuple(self.x_bmd.shape), list(self.rows))).encode())
+        return seen.hexdigest()
+
+
+class Asked(NamedTuple):
+    """A network to be asked, here or by a worker somewhere else."""
+
+    loaded: Weights
+    weights: Any
+    """How a worker opens it: a name or path, or the weights themselves, which then travel."""
+    device: str
+    executor: Executor
+
+    def handed_over(self) -> Opener:
+        """What a task holds of the network."""
+        by_name = self.executor.is_remote and isinstance(self.weights, (str, os.PathLike))
+        return Opener(os.fspath(self.weights) if by_name else self.loaded, self.device)
+
+
+class Opener(NamedTuple):
+    """How a task comes by its network."""
+
+    weights: Weights | str
+    device: str
+
+    def open(self) -> Weights:
+        """The network; in a worker it is loaded once."""
+        return _open(self.weights, self.device) if isinstance(self.weights, str) else self.weights
+
+
+@functools.lru_cache(maxsize=2)
+def _open(weights: str, device: str) -> Weights:
+    return open_weights(weights, device)
+
+
+class Block(NamedTuple):
+    """A task: tables, and the columns they are of if they are part of a wide one."""
+
+    opener: Opener
+    table: Wide
+    hood: Neighbourhood | None = None
+
+
+def ask_tables(asked: Asked, batches: Iterable[Wide]) -> Iterator[tuple[int, list[Said]]]:
+    """Ask a network about tables, as many batches at a time as there are workers; answers as they come."""
+    return asked.executor.run(_ask_batch, (Block(asked.handed_over(), table) for table in batches))
+
+
+def _ask_batch(block: Block) -> list[Said]:
+    return run_network(block.opener.open(), *block.table).each_table(1)
+
+
+def ask_neighbourhoods(
+    table: Wide,
+    asked: Asked,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    tell: Progress | None = None,
+    plan: Plan | None = None,
+) -> Joined:
+    """Ask a network about a wide table.
+
+    Parameters
+    ----------
+    table : Wide
+    asked : Asked
+        The network.
+    store : path, optional
+        A folder for what is done; a run that was stopped goes on from there.
+    tell : callable, optional
+        Hears how far it is.
+    plan : Plan, optional
+        Neighbourhoods to ask about; by default they are looked for.
+    """
+    tell, loaded = tell or be_silent, asked.loaded
+    shelf = Shelf(store, f"{table.fingerprint()} {spell_source(loaded)} {loaded.header.checksum}")
+    n_variables = table.x_bmd.shape[2]
+    plan = plan or make_plan(table.x_bmd[0], lambda share: tell(SCREENED * share, "looking at all pairs"))
+    todo = [k for k in range(len(plan.hoods)) if k not in shelf]
+    opener = asked.handed_over()
+    blocks = (Block(opener, table.part(plan.hoods[k].columns), plan.hoods[k]) for k in todo)
+    clock = _Clock(len(plan.hoods), len(todo), tell)
+    clock.announce(estimate_seconds(loaded, len(todo) * len(table.x_bmd), table.x_bmd.shape[1], min(SIZE, n_variables)))
+    for number, pairs in asked.executor.run(_ask_block, blocks):
+        shelf.put(todo[number], pairs)
+        clock.tick()
+    return join([shelf.get(k) for k in range(len(plan.hoods))], plan, n_variables)
+
+
+def _ask_block(block: Block) -> Pairs:
+    """What the network says of pairs with an end in the core of a neighbourhood; a mean over the passes."""
+    assert block.hood is not None
+    said = run_network(block.opener.open(), *block.table).each_table(len(block.table.x_bmd))[0]
+    n_core, n_columns = len(block.hood.core), len(block.hood.columns)
+    a, b = np.nonzero(np.triu(np.ones((n_columns, n_columns), dtype=bool), 1)[:n_core])  # the core comes first
+    return _read_block(said, block.hood.columns, a, b)
+
+
+def _read_block(said: Said, columns: Indices, a: Indices, b: Indices) -> Pairs:
+    """Answers on pairs (a, b) of a neighbourhood, turned so that i < j."""
+    turn = columns[a] > columns[b]
+    a, b = np.where(turn, b, a), np.where(turn, a, b)
+
+    def both(p_kk: Any) -> Vector | None:
+        return None if p_kk is None else np.stack([p_kk[a, b], p_kk[b, a]], axis=-1).astype(np.float32)
+
+    direction, hidden = both(said.direction), both(said.hidden)
+    return Pairs(
+        columns[a],
+        columns[b],
+        ((said.classes[a, b] + said.classes[b, a]) / 2).astype(np.float32),
+        None if direction is None else np.asarray((direction[:, 0] + 1 - direction[:, 1]) / 2, dtype=np.float32),
+        both(said.compelled),
+        None if hidden is None else hidden.mean(axis=1),
+        both(said.ancestor),
+    )
+
+
+# ── plan and join ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Plan(NamedTuple):
+    """What is asked about a wide table."""
+
+    candidates: Candidates
+    hoods: list[Neighbourhood]
+
+
+def make_plan(x_md: Tensor, tell: Callable[[float], None] | None = None) -> Plan:
+    """Screen all pairs and put columns into neighbourhoods."""
+    candidates = find_candidates(x_md, tell=tell)
+    return Plan(candidates, group_columns(candidates, x_md.shape[1]))
+
+
+def join(parts: Sequence[Pairs], plan: Plan, n_variables: int) -> Joined:
+    """Means over the neighbourhoods that answered; what lies elsewhere is estimated from pairs seen by chance.
+
+    Examples
+    --------
+    >>> told = np.array([[0.1, 0.9, 0.0]], dtype=np.float32)
+    >>> parts = [Pairs(np.array([0]), np.array([1]), told), Pairs(np.array([0]), np.array([1]), told[:, ::-1])]
+    >>> plan = Plan(Candidates(np.array([0]), np.array([1]), np.ones(1, dtype=np.float32)), [])
+    >>> join(parts, plan, 3).pairs.classes.round(2).tolist()
+    [[0.05000000074505806, 0.8999999761581421, 0.05000000074505806]]
+    """
+    keys = np.concatenate([part.i * n_variables + part.j for part in parts])
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.concatenate([[True], keys[order][1:] != keys[order][:-1]]))
+    counts = np.diff(np.append(starts, len(keys)))
+    keys = keys[order][starts]
+
+    def mean(name: str) -> Vector:
+        p = np.concatenate([getattr(part, name) for part in parts])[order]
+        return np.asarray(np.add.reduceat(p, starts) / counts.reshape(-1, *[1] * (p.ndim - 1)), dtype=np.float32)
+
+    pairs = Pairs(keys // n_variables, keys % n_variables, **{name: mean(name) for name in parts[0].answers()})
+    is_named = np.isin(keys, plan.candidates.keys(n_variables))
+    p = pairs.classes
+    kept = is_named | (p[:, SKELETON] >= KEPT_FROM) | (p[:, MORAL] >= KEPT_FROM)
+    return Joined(pairs.keep(kept), _estimate_elsewhere(pairs.keep(~is_named)), plan)
+
+
+def _estimate_elsewhere(chance: Pairs) -> dict[str, float]:
+    """What to believe of pairs that nobody looked at, from those that were seen without being named by the screen.
+
+    A network gives even the unlikeliest pair some probability, and there are many: only what it holds for a link counts
+    as one, and half a link is added, so that nothing is impossible.
+    """
+    p = chance.classes[:, SKELETON].astype(np.float64)
+    told = {"skeleton": float((p[p >= EVEN].sum() + 0.5) / (len(p) + 1))}
+    for name, values in (("moral", chance.classes[:, MORAL]), ("hidden", chance.hidden), ("ancestor", chance.ancestor)):
+        told[name] = 0.0 if values is None or not len(values) else float(values.mean())
+    return told
+
+
+def tell_of_blocks(joined: Joined | None, n_columns: int) -> tuple[str, ...]:
+    """What to say of a table that was asked about in neighbourhoods."""
+    if joined is None:
+        return ()
+    n_all, n_seen = n_columns * (n_columns - 1) // 2, len(joined.pairs.i)
+    missed = joined.elsewhere["skeleton"]
+    return (
+        f"{n_columns} columns were asked about in {len(joined.plan.hoods)} overlapping neighbourhoods of up to {SIZE}: "
+        f"{n_seen} of {n_all} pairs have an answer of their own; each of the others is a link with probability "
+        f"{missed:.1e}, so that about {missed * (n_all - n_seen):.0f} links are expected to have been missed",
+    )
+
+
+# ── progress and what is done ─────────────────────────────────────────────────────────────────────────────
+
+
+class _Clock:
+    """Says how many neighbourhoods are done, and how long the others will take."""
+
+    def __init__(self, n_all: int, n_todo: int, tell: Progress) -> None:
+        self.n_all, self.n_todo, self.n_done, self.tell, self.began = n_all, n_todo, 0, tell, time.monotonic()
+
+    def announce(self, seconds: float) -> None:
+        self._say(spell_seconds(seconds))
+
+    def tick(self) -> None:
+        self.n_done += 1
+        left = (time.monotonic() - self.began) / self.n_done * (self.n_todo - self.n_done)
+        self._say(f"{spell_seconds(left)} left")
+
+    def _say(self, sentence: str) -> None:
+        n_before = self.n_all - self.n_todo
+        share = SCREENED + (1 - SCREENED) * (n_before + self.n_done) / self.n_all
+        self.tell(share, f"{n_before + self.n_done} of {self.n_all} neighbourhoods: {sentence}")
+
+
+class Shelf:
+    """Answers of neighbourhoods that are done, in a folder if there is one; else in memory."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None, about: str) -> None:
+        self.folder = None if folder is None else Path(folder)
+        self.held: dict[int, Pairs] = {}
+        if self.folder is not None:
+            self._open(self.folder, about)
+
+    def _open(self, folder: Path, about: str) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            note = folder / "run.json"
+            found = json.loads(note.read_text(encoding="utf-8")).get("about") if note.exists() else None
+            is_free = not any(folder.iterdir())
+            if is_free:
+                note.write_text(json.dumps({"format": "graphbam-run", "about": about}), encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{folder} cannot be used as a store: {error}. Choose another folder.") from None
+        if not is_free and found != about:
+            what = "other files" if found is None else "what was done for another table, or by other weights"
+            raise ConfigError(f"{folder} holds {what}. Choose another ", Setting("store"), ", or remove it.")
+
+    def _path(self, k: int) -> Path:
+        assert self.folder is not None
+        return self.folder / f"neighbourhood-{k:05d}.npz"
+
+    def __contains__(self, k: int) -> bool:
+        return k in self.held if self.folder is None else self._path(k).exists()
+
+    def put(self, k: int, pairs: Pairs) -> None:
+        """Keep what is done: a file is there whole or not at all."""
+        if self.folder is None:
+            self.held[k] = pairs
+            return
+        draft = self._path(k).with_suffix(".part")
+        with draft.open("wb") as file:
+            np.savez(file, i=pairs.i, j=pairs.j, **pairs.answers())  # type: ignore[arg-type]
+        os.replace(draft, self._path(k))
+
+    def get(self, k: int) -> Pairs:
+        """What was kept."""
+        if self.folder is None:
+            return self.held[k]
+        with np.load(self._path(k)) as file:
+            return Pairs(**{name: file[name] for name in file.files})

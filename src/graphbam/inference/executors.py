@@ -1,0 +1,197 @@
+"""Where tasks run: here, in processes of this machine, on a Dask cluster or on Ray.
+
+A task is a function and one argument, both picklable. A worker that dies costs the tasks it was at: they are done again
+elsewhere, `MOST_TRIES` times in all. Errors of graphbam are answers too, and travel as such; any other error ends the
+run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
+
+from graphbam.errors import ConfigError, GraphbamError, Setting
+
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+
+MOST_TRIES = 3
+"""How often a task is begun, when workers die, before the run is given up."""
+
+WAITING = 2
+"""Tasks per worker that are handed out at a time."""
+
+
+class Executor(Protocol):
+    """Runs tasks."""
+
+    n_workers: int
+    """Tasks that run at the same time."""
+    is_remote: bool
+    """Whether tasks run in other processes, so that functions and tasks travel."""
+
+    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+        """Answers as they come, with the numbers of their tasks; not all tasks are held at a time."""
+        ...
+
+
+def open_executor(executor: Any) -> Executor:
+    """What users mean by an executor.
+
+    Parameters
+    ----------
+    executor : None, int, str, dask.distributed.Client or the module ray
+        None: here. A number of processes. A Dask client, or the address of its scheduler (``"tcp://…"``). ``"ray"``.
+
+    Examples
+    --------
+    >>> list(open_executor(None).run(len, ["a", "bc"]))
+    [(0, 1), (1, 2)]
+    """
+    if executor is None:
+        return Here()
+    if isinstance(executor, str) and executor.isdigit():
+        executor = int(executor)
+    if isinstance(executor, int) and not isinstance(executor, bool) and executor >= 1:
+        return Processes(executor)
+    if isinstance(executor, str) and "://" in executor:
+        executor = _import("distributed", "executor of Dask").Client(executor)
+    if hasattr(executor, "scheduler_info"):
+        return Dask(executor)
+    if executor == "ray" or getattr(executor, "__name__", "") == "ray":
+        return Ray(_import("ray", "executor 'ray'"))
+    raise ConfigError(
+        Setting("executor", executor),
+        " is not known; choose None, a number of processes, a Dask client or the address of its scheduler, or 'ray'.",
+    )
+
+
+def _import(module: str, what: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise ConfigError(f"the {what} needs {module}. Run `pip install 'graphbam[cluster]'`.") from None
+
+
+class Here:
+    """One task after the other, in this process."""
+
+    n_workers, is_remote = 1, False
+
+    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+        for k, task in enumerate(tasks):
+            yield k, function(task)
+
+
+class Processes:
+    """Processes of this machine, each with its share of the cores."""
+
+    is_remote = True
+
+    def __init__(self, n_workers: int) -> None:
+        self.n_workers = n_workers
+
+    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+        import multiprocessing
+        from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+        from concurrent.futures.process import BrokenProcessPool
+
+        n_threads = max(1, (os.cpu_count() or 1) // self.n_workers)
+        numbered, again = enumerate(tasks), list[tuple[int, Task, int]]()
+        while True:  # one pool; another if a process dies
+            spawn = multiprocessing.get_context("spawn")
+            pool = ProcessPoolExecutor(self.n_workers, spawn, _limit_threads, (n_threads,))
+            at_work: dict[Future[Answer], tuple[int, Task, int]] = {}
+            with pool:
+                while True:
+                    while len(at_work) < WAITING * self.n_workers and (task := _next_task(again, numbered)):
+                        try:
+                            at_work[pool.submit(function, task[1])] = task
+                        except BrokenProcessPool:
+                            again.append(task)
+                            break
+                    if not at_work:
+                        break
+                    done, _ = wait(at_work, return_when=FIRST_COMPLETED)
+                    lost = [future for future in done if isinstance(future.exception(), BrokenProcessPool)]
+                    for future in done - set(lost):
+                        yield at_work.pop(future)[0], future.result()
+                    if lost:
+                        again += [_try_again(task) for task in at_work.values()]
+                        break
+            if not again:
+                return
+
+
+def _limit_threads(most: int) -> None:
+    """Let torch, which a worker has not loaded yet, compute with so many threads."""
+    os.environ["OMP_NUM_THREADS"] = str(most)
+
+
+def _next_task(again: list[Any], numbered: Iterator[tuple[int, Any]]) -> tuple[int, Any, int] | None:
+    """A task whose worker died, else the next one: its number, what it is, and how often it was begun."""
+    if again:
+        return again.pop()
+    return next(((k, task, 1) for k, task in itertools.islice(numbered, 1)), None)
+
+
+def _try_again(task: tuple[int, Any, int]) -> tuple[int, Any, int]:
+    number, what, n_tries = task
+    if n_tries >= MOST_TRIES:
+        raise GraphbamError(
+            f"the process at task {number + 1} died {n_tries} times; most likely memory ran out. Use fewer processes."
+        )
+    return number, what, n_tries + 1
+
+
+class Dask:
+    """The workers of a Dask cluster."""
+
+    is_remote = True
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.n_workers = max(1, sum(one["nthreads"] for one in client.scheduler_info()["workers"].values()))
+
+    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+        distributed = _import("distributed", "executor of Dask")
+        numbered = enumerate(tasks)
+
+        def submit(how_many: int) -> dict[Any, int]:
+            chosen = itertools.islice(numbered, how_many)
+            return {self.client.submit(function, task, pure=False, retries=MOST_TRIES - 1): k for k, task in chosen}
+
+        at_work = submit(WAITING * self.n_workers)
+        coming = distributed.as_completed(list(at_work))
+        for future in coming:
+            yield at_work.pop(future), future.result()
+            for new, k in submit(1).items():
+                at_work[new] = k
+                coming.add(new)
+
+
+class Ray:
+    """The workers of a Ray cluster; one of this machine is started where there is none."""
+
+    is_remote = True
+
+    def __init__(self, ray: Any) -> None:
+        self.ray = ray
+        if not ray.is_initialized():
+            ray.init(include_dashboard=False, log_to_driver=False)
+        self.n_workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+        remote = self.ray.remote(function).options(max_retries=MOST_TRIES - 1)
+        numbered, at_work = enumerate(tasks), dict[Any, int]()
+        while True:
+            for k, task in itertools.islice(numbered, WAITING * self.n_workers - len(at_work)):
+                at_work[remote.remote(task)] = k
+            if not at_work:
+                return
+            done, _ = self.ray.wait(list(at_work), num_returns=1)
+            for one in done:
+                yield at_work.pop(one), self.ray.get(one)

@@ -1,0 +1,115 @@
+"""Wide tables: neighbourhoods say what the whole says, a stopped run goes on, and nothing is silent."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphbam as gb
+from graphbam.errors import ConfigError
+from graphbam.inference import blocks, screen
+from graphbam.inference.journey import is_wide
+from graphbam.inference.settings import InferConfig
+from graphbam.nn.weights import load_weights
+from standins import PartialCorrelation, Spy
+
+
+@pytest.fixture
+def small_hoods(monkeypatch):
+    """Neighbourhoods of ten columns, and wide tables from twenty on."""
+    monkeypatch.setattr(blocks, "WHOLE_UP_TO", 20)
+    monkeypatch.setattr("graphbam.inference.journey.WHOLE_UP_TO", 20)
+    monkeypatch.setattr(screen.group_columns, "__defaults__", (4, 10))
+
+
+@pytest.fixture
+def chains():
+    """Sixty columns in twenty chains a → b → c."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 60))
+    for k in range(0, 60, 3):
+        x[:, k + 1] += 1.5 * x[:, k]
+        x[:, k + 2] += 1.5 * x[:, k + 1]
+    return pd.DataFrame(x, columns=[f"{'abc'[k % 3]}{k // 3}" for k in range(60)])
+
+
+def test_one_neighbourhood_of_all_says_what_the_whole_says(frame, tiny_path):
+    weights = load_weights(tiny_path)
+    whole, parts = (gb.infer(frame, weights=weights, blocks=kind) for kind in ("never", "always"))
+    assert np.allclose(whole.probabilities, parts.probabilities, atol=1e-5)
+
+
+def test_all_answers_of_one_pass_are_joined(frame):
+    whole, parts = (gb.infer(frame, blocks=kind) for kind in ("never", "always"))
+    for name in ("probabilities", "directions", "compelled", "hidden_causes", "ancestors"):
+        assert np.allclose(getattr(whole, name), getattr(parts, name), atol=1e-5), name
+
+
+def test_wide_tables_are_cut_by_themselves_and_say_so(chains, small_hoods):
+    result = gb.infer(chains, weights=PartialCorrelation())
+    assert sorted(result.skeleton().undirected_edges()) == sorted(
+        [(f"a{k}", f"b{k}") for k in range(20)] + [(f"b{k}", f"c{k}") for k in range(20)]
+    )
+    assert any("neighbourhoods" in sentence and "missed" in sentence for sentence in result.changes)
+    assert not any(
+        "neighbourhoods" in s for s in gb.infer(chains, weights=PartialCorrelation(), blocks="never").changes
+    )
+    assert is_wide(InferConfig(blocks="always"), 2)
+    with pytest.raises(ConfigError, match=r"blocks='some' is not known; choose from auto, always, never\."):
+        gb.infer(chains, blocks="some")
+
+
+def test_pairs_that_nobody_saw_may_be_links(chains, small_hoods):
+    result = gb.infer(chains, weights=PartialCorrelation())
+    p = result.probabilities[..., 1]
+    levels, counts = np.unique(p[np.triu_indices(60, 1)].round(12), return_counts=True)
+    missed = levels[counts.argmax()]
+    assert counts.max() > 400
+    assert 0 < missed < 0.01
+
+
+def test_many_tables_and_resamples_are_cut_too(chains, small_hoods):
+    spy = Spy()
+    one, other = gb.infer_many([chains, chains.iloc[:, :6]], weights=spy, stability=2)
+    assert max(shape[2] for shape in spy.shapes) == 10
+    assert one.stability[0, 1] == 1.0
+    assert other.n_variables == 6
+
+
+@dataclasses.dataclass
+class Stopping(Spy):
+    """Weights whose process is stopped at the fourth neighbourhood."""
+
+    def probabilities(self, x_bmd):
+        if len(self.shapes) == 3:
+            raise KeyboardInterrupt
+        return super().probabilities(x_bmd)
+
+
+def test_a_stopped_run_goes_on_from_what_is_on_disk(chains, small_hoods, tmp_path):
+    whole = gb.infer(chains, weights=PartialCorrelation())
+    first, second, third, told = Stopping(), Spy(), Spy(), []
+    with pytest.raises(KeyboardInterrupt):
+        gb.infer(chains, weights=first, store=tmp_path / "run")
+    n_done = len(list((tmp_path / "run").glob("*.npz")))
+    again = gb.infer(chains, weights=second, store=tmp_path / "run", progress=lambda *said: told.append(said))
+    gb.infer(chains, weights=third, store=tmp_path / "run")
+    assert n_done == len(first.shapes) == 3
+    assert len(second.shapes) == 15 - 3
+    assert third.shapes == []
+    assert np.array_equal(again.probabilities, whole.probabilities)
+    assert any("4 of 15 neighbourhoods" in sentence and "left" in sentence for _, sentence in told)
+    assert [share for share, _ in told] == sorted(share for share, _ in told)
+
+
+def test_a_store_belongs_to_one_table(chains, small_hoods, tmp_path):
+    gb.infer(chains, weights=PartialCorrelation(), store=tmp_path / "run")
+    with pytest.raises(ConfigError, match="another table, or by other weights"):
+        gb.infer(chains[::-2], weights=PartialCorrelation(), store=tmp_path / "run")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").touch()
+    with pytest.raises(ConfigError, match="holds other files"):
+        gb.infer(chains, weights=PartialCorrelation(), store=tmp_path / "full")

@@ -1,0 +1,83 @@
+"""Work done elsewhere gives the same answers, and a worker that dies costs its task only."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import graphbam as gb
+from graphbam.errors import ConfigError, GraphbamError
+from graphbam.inference import executors
+from graphbam.inference.executors import Dask, Here, Ray, open_executor
+from standins import PartialCorrelation
+from workers import die_once, square
+
+
+def test_here_is_one_after_the_other():
+    assert list(open_executor(None).run(square, range(4))) == [(0, 0), (1, 1), (2, 4), (3, 9)]
+    assert isinstance(open_executor(None), Here)
+
+
+def test_a_process_that_dies_costs_its_task(tmp_path):
+    tasks = ((k, tmp_path) for k in range(8))
+    assert sorted(open_executor("2").run(die_once, tasks)) == [(k, k**2) for k in range(8)]
+    assert (tmp_path / "died").exists()
+
+
+def test_a_task_that_always_dies_ends_the_run():
+    task = (6, "heavy", 1)
+    for _ in range(executors.MOST_TRIES - 1):
+        task = executors._try_again(task)
+    with pytest.raises(GraphbamError, match="task 7 died 3 times"):
+        executors._try_again(task)
+
+
+def test_unknown_executors_are_refused():
+    for strange in (0, True, "cloud", object()):
+        with pytest.raises(ConfigError, match=r"executor=.* is not known; choose None, a number of processes"):
+            open_executor(strange)
+
+
+def test_processes_say_what_is_said_here(frame):
+    settings = {"weights": PartialCorrelation(), "stability": 3}
+    here, there = (gb.infer_many([frame, "no such file.csv"], executor=k, **settings) for k in (None, 1))
+    assert np.allclose(here[0].probabilities, there[0].probabilities)
+    assert np.array_equal(here[0].stability, there[0].stability)
+    assert not there[1]
+    assert "does not exist" in there[1].message
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def test_a_dask_worker_that_dies_costs_its_task(cluster, tmp_path):
+    executor = open_executor(cluster)
+    assert isinstance(executor, Dask)
+    assert sorted(executor.run(die_once, ((k, tmp_path) for k in range(8)))) == [(k, k**2) for k in range(8)]
+    assert (tmp_path / "died").exists()
+
+
+def test_a_dask_cluster_says_what_is_said_here(cluster, frame, tiny_path):
+    settings = {"weights": tiny_path, "blocks": "always", "stability": 2}
+    here, there = (gb.infer(frame, executor=k, **settings) for k in (None, cluster))
+    assert np.allclose(here.probabilities, there.probabilities, atol=0.02)  # a worker may multiply in bfloat16
+    assert np.abs(here.stability - there.stability).mean() < 0.1
+
+
+def test_a_ray_worker_that_dies_costs_its_task(tmp_path):
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        executor = open_executor("ray")
+        assert isinstance(executor, Ray)
+        assert sorted(executor.run(die_once, ((k, tmp_path) for k in range(8)))) == [(k, k**2) for k in range(8)]
+        assert (tmp_path / "died").exists()
+    finally:
+        ray.shutdown()
