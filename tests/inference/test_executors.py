@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import numpy as np
 import pytest
 
@@ -71,8 +74,9 @@ def test_a_dask_cluster_says_what_is_said_here(cluster, frame, tiny_path):
     assert np.abs(here.stability - there.stability).mean() < 0.1
 
 
-def test_a_ray_worker_that_dies_costs_its_task(tmp_path):
+def test_a_ray_worker_that_dies_costs_its_task(tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # where workers find the helpers of the tests
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         executor = open_executor("ray")
