@@ -1,0 +1,170 @@
+"""Rivals for every kind of answer: the tables and figures of docs/benchmark.md, from the rows in runs/results.
+
+    python runs/rivals.py -o docs
+
+One section per answer (`directed`, `hidden`, `interventions`, `pairs`, `missing`): each method on the tables that it
+answered, beside graphbam on the same ones; in how many cells each of the two is ahead; the cells in which graphbam is
+not first; and a figure, answers-SECTION.png. A cell is a family of third-party tables, a simulated case, or a
+collection of pairs; every cell counts once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmark_tables import digits, show
+from graphbam.benchmarks.report.charts import assign_looks, draw_strips, find_title
+from graphbam.benchmarks.report.rows import EMPTY, METRICS, OURS, Metric, read_rows
+from graphbam.benchmarks.report.summary import list_failures, list_losses
+from graphbam.graphs.metrics import audrc, weighted_accuracy
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A kind of answer: where its rows are and what it is judged by."""
+
+    title: str
+    folders: tuple[str, ...]
+    metric: str
+    others: tuple[str, ...] = ()
+    """Further scores, shown beside."""
+
+
+SECTIONS = {
+    "directed": Section(
+        "Directions", ("tables", "unseen"), "directed_ap", ("directed_auroc", "direction_right", "ancestor_distance")
+    ),
+    "hidden": Section("Hidden common causes", ("hidden",), "hidden_auroc", ("hidden_ap", "directed_ap")),
+    "interventions": Section("Interventions", ("targets",), "directed_ap", ("direction_right", "skeleton_ap")),
+    "missing": Section("Missing cells", ("gaps",), "skeleton_ap", ("directed_ap",)),
+}
+
+PAIRS = Metric("accuracy", "Weighted accuracy, cause-effect pairs", "accuracy")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--sections", nargs="+", choices=[*SECTIONS, "pairs"], default=[*SECTIONS, "pairs"])
+    parser.add_argument("-o", "--out", type=Path, default=Path("out/rivals"))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name in options.sections:
+        if name == "pairs":
+            show_pairs(read_rows([options.results / "pairs"]), options.out)
+        else:
+            show_section(name, SECTIONS[name], options)
+
+
+def show_section(name: str, section: Section, options: argparse.Namespace) -> None:
+    """Tables and figure of one kind of answer."""
+    rows = read_rows([options.results / folder for folder in section.folders])
+    rows = rows[rows["method"] != EMPTY].assign(
+        cell=[name_cell(*row) for row in rows.loc[rows["method"] != EMPTY, ["cell", "case", "source"]].to_numpy()]
+    )
+    for place, own in (
+        ("third-party", rows[rows["source"] != "simulated"]),
+        ("simulated", rows[rows["source"] == "simulated"]),
+    ):
+        if len(own):
+            show(f"{section.title}, {place} tables", beside_ours(own, [section.metric, *section.others]))
+    show(f"{section.title}: cells in which graphbam is not first", lost_cells(rows, section.metric))
+    show(f"{section.title}: no answer", list_failures(rows)[["method", "status", "reason", "n_tables", "n_all"]])
+    values = rows.groupby(["cell", "method"])[section.metric].mean().unstack("method").dropna(axis=1, how="all")
+    note = "pale dots: families and simulated cases · strong dot: their mean · n: cells with an answer, where not all"
+    title = f"{METRICS[section.metric].title}: {section.title.lower()}, {len(values)} cells"
+    save(values, METRICS[section.metric], title, note, options.out / f"answers-{name}.png")
+
+
+def name_cell(cell: str, case: str, source: str) -> str:
+    """Cells with more and with fewer gaps are different ones.
+
+    Examples
+    --------
+    >>> name_cell("sachs", "data/sachs_obs853+gaps10", "tables"), name_cell("sachs", "data/sachs_obs853", "tables")
+    ('sachs+gaps10', 'sachs')
+    """
+    _, plus, twist = case.partition("+")
+    return cell if source == "simulated" else f"{cell}{plus}{twist}"
+
+
+def beside_ours(rows: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
+    """Each method and graphbam on the tables that both answered, means over cells; who is ahead in how many cells.
+
+    Scores behind the first are means over all cells of the method.
+    """
+    first, *others = metrics
+    sign = 1 if METRICS[first].is_better_high else -1
+    wide = rows.pivot(index=["cell", "table"], columns="method", values=first)
+    means = rows.groupby(["method", "cell"])[[*metrics, "seconds"]].mean().groupby("method").mean()
+    found = []
+    for method in wide.columns[wide.notna().any()]:
+        both = wide[[OURS, method]].dropna().groupby(level="cell").mean() if method != OURS else wide[[OURS]].dropna()
+        cells = both.groupby(level="cell").mean()
+        gap = sign * (cells[method] - cells[OURS])
+        line = {"method": find_title(str(method)), METRICS[first].short: digits(cells[method].mean())}
+        line["graphbam there"] = "" if method == OURS else digits(cells[OURS].mean())
+        line["ahead of graphbam"] = "" if method == OURS else f"{(gap > 1e-9).sum()} of {len(cells)}"
+        line |= {METRICS[name].short: digits(means[name][method]) for name in others}
+        line["tables"] = f"{wide[method].notna().sum()} of {(rows['method'] == method).sum()}"
+        line["key"] = sign * cells[method].mean()
+        found.append(line)
+    return pd.DataFrame(found).sort_values("key", ascending=False, kind="stable").drop(columns="key")
+
+
+def lost_cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Where a rival that answered every table of a cell has the better mean."""
+    losses = list_losses(rows, metric)
+    return pd.DataFrame(
+        {
+            "cell": losses["cell"], "graphbam": losses["ours"].map(digits), "best": losses["best"].map(find_title),
+            "score": losses["theirs"].map(digits), "tables": losses["n_tables"],
+        }
+    )  # fmt: skip
+
+
+def show_pairs(rows: pd.DataFrame, out: Path) -> None:
+    """Accuracy and AUDRC by collection, every pair decided; a pair without an answer counts half."""
+    found = []
+    for (method, collection), own in rows.groupby(["method", "family"], sort=False):
+        if own["is_ok"].any():
+            score, weight = own["pair_score"].where(own["is_ok"], 0.0).fillna(0.0), own["pair_weight"]
+            weight = weight.fillna(
+                rows[rows["family"] == collection]
+                .groupby("trial")["pair_weight"]
+                .max()[own["trial"]]
+                .set_axis(own.index)
+            )
+            truth = np.ones(len(own), bool)
+            found.append(
+                (str(method), str(collection), weighted_accuracy(truth, score, weight), audrc(truth, score, weight))
+            )
+    scores = pd.DataFrame(found, columns=["method", "collection", "accuracy", "audrc"])
+    accuracy, area = (scores.pivot(index="method", columns="collection", values=name) for name in ("accuracy", "audrc"))
+    order = accuracy.mean(axis=1).sort_values(ascending=False).index
+    lines = [
+        {"method": find_title(str(method))}
+        | {name: f"{digits(accuracy[name][method])} {digits(area[name][method])}" for name in accuracy.columns}
+        | {"mean": digits(accuracy.loc[method].mean())}
+        for method in order
+    ]
+    show("Cause-effect pairs: weighted accuracy and AUDRC, every pair decided", pd.DataFrame(lines))
+    note = "pale dots: five collections · strong dot: their mean · every pair decided, columns swapped at random"
+    save(accuracy.T, PAIRS, "Cause-effect pairs: weighted accuracy", note, out / "answers-pairs.png")
+
+
+def save(values: pd.DataFrame, metric: Metric, title: str, note: str, path: Path) -> None:
+    """One row per method; variants of ours only where they answer differently."""
+    figure = draw_strips(values, metric, assign_looks(map(str, values.columns)), title, note)
+    figure.savefig(path, dpi=130)
+
+
+if __name__ == "__main__":
+    main()

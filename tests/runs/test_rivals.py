@@ -1,0 +1,93 @@
+"""runs/rivals.py and runs/refresh.py: rivals beside ours on the same tables, and rows made again."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphbam as gb
+from graphbam.benchmarks.report.rows import read_rows
+from graphbam.errors import TableError
+from report_rows import make_rows
+
+
+@pytest.fixture
+def rivals(run_script):
+    return run_script("rivals", run_name="rivals")
+
+
+def write_rows(folder, **columns):
+    folder.mkdir(parents=True)
+    make_rows(**columns).to_parquet(folder / "results.parquet")
+    return read_rows([folder])
+
+
+def test_rivals_are_compared_on_the_tables_that_they_answered(rivals, tmp_path):
+    rows = write_rows(
+        tmp_path / "unseen", case=["a-d5-m9"] * 4 + ["b-d5-m9"] * 3, trial=[0, 1, 0, 1, 0, 0, 0],
+        method=["graphbam", "graphbam", "pc", "pc", "graphbam", "pc", "ges"],
+        directed_ap=[0.9, 0.5, 0.6, np.nan, 0.4, 0.8, np.nan],
+        status=["ok", "ok", "ok", "timeout", "ok", "ok", "error"],
+    )  # fmt: skip
+    table = rivals["beside_ours"](rows, ["directed_ap", "direction_right"]).set_index("method")
+    assert list(table.index) == ["PC", "graphbam"]
+    assert table.loc["PC", ["directed AP", "graphbam there", "ahead of graphbam", "tables"]].tolist() == [
+        ".700", ".650", "1 of 2", "2 of 3"
+    ]  # fmt: skip
+    assert table.loc["graphbam", "directed AP"] == ".550"
+    assert rivals["lost_cells"](rows, "directed_ap")["cell"].tolist() == ["b-d5-m9"]
+
+
+def test_pairs_without_an_answer_count_half(rivals, tmp_path, capsys):
+    scores = {"graphbam": [0.5, 0.2, -0.9], "anm": [0.5, np.nan, 0.9]}
+    rows = write_rows(
+        tmp_path / "pairs", source="pairs", setting="pairs", case="pairs/toys", family="toys", trial=[0, 1, 2] * 2,
+        method=["graphbam"] * 3 + ["anm"] * 3, pair_score=[*scores["graphbam"], *scores["anm"]],
+        pair_weight=[1.0, 2.0, 1.0, 1.0, np.nan, 1.0], status=["ok"] * 4 + ["timeout", "ok"],
+    )  # fmt: skip
+    rivals["show_pairs"](rows, tmp_path)
+    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert {line[0].removeprefix("| "): line[1].split()[0] for line in lines[2:]} == {"graphbam": ".750", "ANM": ".750"}
+    assert (tmp_path / "answers-pairs.png").is_file()
+
+
+def test_every_section_is_shown_and_drawn(rivals, tmp_path, monkeypatch, capsys):
+    for name in ("tables", "unseen", "hidden", "targets", "gaps"):
+        write_rows(
+            tmp_path / name, method=["graphbam", "pc"], case=f"{name}-d5-m9", hidden_auroc=[0.9, 0.8],
+            directed_ap=[0.9, 0.8], skeleton_ap=[0.9, 0.8],
+        )  # fmt: skip
+    monkeypatch.setattr(
+        "sys.argv", ["x", "--results", str(tmp_path), "--sections", *rivals["SECTIONS"], "-o", str(tmp_path)]
+    )
+    rivals["main"]()
+    assert {path.name for path in tmp_path.glob("*.png")} == {f"answers-{name}.png" for name in rivals["SECTIONS"]}
+    assert capsys.readouterr().out.count("| PC | .800 | .900 | 0 of ") == 4
+
+
+def test_rows_are_made_again_and_others_stay(run_script, tmp_path, monkeypatch):
+    script, folder, cases = run_script("refresh", run_name="refresh"), tmp_path / "results" / "few", ["sine-d4-m30"]
+    rules = {"time_limit": 60.0, "memory_limit": 4096.0, "skip_larger": True}
+    made = gb.benchmark(["zero", "partial-correlation"], cases, out=tmp_path / "run", trials=1, **rules)
+    folder.mkdir(parents=True)
+    old = made.assign(skeleton_ap=-1.0, directed_ap=None).drop(columns="directed_ap")  # as if written long ago
+    old.to_parquet(folder / "results.parquet")
+    (folder / "settings.json").write_text(json.dumps(rules))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["x", "partial-correlation", "--results", str(tmp_path / "results")])
+    script["main"]()
+    new = pd.read_parquet(folder / "results.parquet").set_index("method")["skeleton_ap"]
+    assert new["zero"] == -1
+    assert new["partial-correlation"] == made.set_index("method")["skeleton_ap"]["partial-correlation"]
+    with pytest.raises(TableError, match="is not the one that other methods had"):
+        script["replace_rows"](old.assign(fingerprint="another"), made)
+
+
+def test_cases_on_disk_are_found_again(run_script, tmp_path):
+    script = run_script("refresh", run_name="refresh")
+    names, sources = ["sine-d4-m30", "data/a+gaps10", "hidden/b", "pairs/c"], ["simulated", "tables", "tables", "pairs"]
+    rows = pd.DataFrame({"case": names, "source": sources, "trial": [4, 0, 0, 7]})
+    data = tmp_path / "data"
+    words = ["sine-d4-m30", f"{data / 'a'}+gaps10", str(data / "hidden" / "b"), str(data / "pairs")]
+    assert script["words_by_trials"](rows, data) == {5: words}
