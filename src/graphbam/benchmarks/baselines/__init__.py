@@ -94,8 +94,19 @@ METHOD_SETS: dict[str, tuple[str, ...]] = {
         "graphbam", "zero", "partial-correlation", "partial-correlation-normal-scores", "glasso", "mmpc", "pc", "boss",
         "grasp", "hill-climbing", "sortnregress", "lingam", "dagma",
     ),
+    "directed": (
+        "graphbam", "avici-retrained", "boss", "cam", "direct-lingam", "ges", "grasp", "hill-climbing", "lingam",
+        "notears", "pc", "sortnregress", "var-sortnregress",
+    ),
+    "hidden": ("graphbam", "fci", "gfci", "rcd", "cam-uv"),
+    "targets": ("graphbam", "gies", "ut-igsp", "pc", "ges", "boss"),
+    "pairs": ("graphbam", "anm", "igci", "reci", "pnl", "direct-lingam"),
+    "gaps": (
+        "graphbam", "graphbam-imputed", "pc-test-wise", "pc-imputed", "ges-test-wise", "ges-imputed", "boss-imputed",
+    ),
 }  # fmt: skip
-"""Names of methods by set: `quick` answers within seconds up to 50 variables."""
+"""Names of methods by set: `quick` answers within seconds up to 50 variables; the others are for one kind of answer,
+and for the suites and folders of that kind."""
 
 
 @dataclasses.dataclass(frozen=True)
