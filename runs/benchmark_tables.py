@@ -15,7 +15,7 @@ import pandas as pd
 from graphbam.benchmarks.report.charts import find_title
 from graphbam.benchmarks.report.rows import EMPTY, GROUPS, METRICS, is_ours, read_rows
 from graphbam.benchmarks.report.sheets import number
-from graphbam.benchmarks.report.summary import rank_methods, spread_over_cells, summarise
+from graphbam.benchmarks.report.summary import LEAST_SHARE, rank_methods, spread_over_cells, summarise
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -54,13 +54,21 @@ def trial_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def third_party_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """README: means over the families of third-party tables, best skeleton AP first; the empty graph is left out."""
+    """README: means over the families of third-party tables, best skeleton AP first; the empty graph is left out.
+
+    Directions are those of acyclic tables, of methods that have them for three quarters of these.
+    """
     own = rows[rows["group"] == "third-party"]
     table = summarise(own)[0].drop(EMPTY, errors="ignore").sort_values("skeleton_ap_mean", ascending=False)
     columns = {"skeleton_ap": "skeleton AP", "moral_ap": "moral AP", "skeleton_f1": "F1", "shd_ratio": "SHD over empty"}
     found = pd.DataFrame({"method": [find_title(method) for method in table.index]})
     for name, title in columns.items():
         found[title] = [digits(value) for value in table[f"{name}_mean"]]
+    acyclic = own[own.groupby("table")["empty_shd"].transform("max").notna()]
+    for name, title in {"directed_ap": "directed AP", "direction_right": "directions right"}.items():
+        counts, means = acyclic.groupby("method")[name].count(), spread_over_cells(acyclic, name)["mean"]
+        is_judged = counts >= LEAST_SHARE * counts.max()
+        found[title] = [digits(means[method]) if is_judged[method] else "" for method in table.index]
     found["answered"] = [f"{ok:.0f} of {n:.0f}" for ok, n in zip(table["n_ok"], table["n_tables"], strict=True)]
     return found
 

@@ -64,17 +64,24 @@ def main() -> None:
 
 
 def show_section(name: str, section: Section, options: argparse.Namespace) -> None:
-    """Tables and figure of one kind of answer."""
+    """Tables and figure of one kind of answer; directions of graphs with feedback stand apart."""
     rows = read_rows([options.results / folder for folder in section.folders])
-    rows = rows[rows["method"] != EMPTY].assign(
-        cell=[name_cell(*row) for row in rows.loc[rows["method"] != EMPTY, ["cell", "case", "source"]].to_numpy()]
-    )
-    for place, own in (
-        ("third-party", rows[rows["source"] != "simulated"]),
-        ("simulated", rows[rows["source"] == "simulated"]),
-    ):
-        if len(own):
-            show(f"{section.title}, {place} tables", beside_ours(own, [section.metric, *section.others]))
+    rows = rows[rows["method"] != EMPTY]
+    rows["cell"] = [name_cell(*names) for names in rows[["cell", "case", "source"]].to_numpy()]
+    has_loops = pd.Series(False, rows.index)
+    if name == "directed":
+        has_loops = rows.groupby("table")["empty_shd"].transform("max").isna()  # there is no CPDAG to judge by
+    parts = {
+        "third-party tables": (rows["source"] != "simulated") & ~has_loops,
+        "mechanisms kept out of training": (rows["source"] == "simulated") & ~has_loops,
+        "third-party tables with feedback": has_loops,
+    }
+    for place, chosen in parts.items():
+        if chosen.any():
+            own = rows[chosen]
+            heading = f"{section.title}, {place}: {own['cell'].nunique()} cells, {own['table'].nunique()} tables"
+            show(heading, beside_ours(own, [section.metric, *section.others]))
+    rows = rows[~has_loops]
     show(f"{section.title}: cells in which graphbam is not first", lost_cells(rows, section.metric))
     show(f"{section.title}: no answer", list_failures(rows)[["method", "status", "reason", "n_tables", "n_all"]])
     values = rows.groupby(["cell", "method"])[section.metric].mean().unstack("method").dropna(axis=1, how="all")
