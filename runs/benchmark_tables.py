@@ -1,6 +1,7 @@
 """The numbers that README.md, docs/benchmark.md and docs/edges-paper.md take from the rows in runs/results.
 
     python runs/benchmark_tables.py
+    python runs/benchmark_tables.py --write README.md
 
 Rows come from `graphbam benchmark`; the report on them, with every cell and figure, from `graphbam benchmark-report`.
 """
@@ -23,8 +24,11 @@ RESULTS = Path(__file__).resolve().parent / "results"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder with paper, tables and linear")
+    parser.add_argument("--write", type=Path, metavar="README", help="page whose table of results is to be replaced")
     options = parser.parse_args()
     rows = read_rows([options.results / "paper", options.results / "tables"])
+    if options.write:
+        write_between(options.write, "results", to_markdown(third_party_table(rows)))
     linear = read_rows([options.results / "linear"])
     print(f"{len(rows) + len(linear):,} rows\n")
     show("Tables per simulated case, by number of variables", trial_table(rows))
@@ -40,8 +44,32 @@ def main() -> None:
 
 def show(title: str, table: pd.DataFrame) -> None:
     """Print a table as Markdown."""
-    lines = [table.columns, ["---"] * table.shape[1], *table.itertuples(index=False)]
-    print(f"## {title}\n\n" + "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n")
+    print(f"## {title}\n\n{to_markdown(table)}\n")
+
+
+def to_markdown(table: pd.DataFrame) -> str:
+    """A table as Markdown, a line per row."""
+    head, *lines = [
+        "| " + " | ".join(map(str, line)) + " |" for line in [table.columns, *table.itertuples(index=False)]
+    ]
+    return "\n".join([head, "|" + "---|" * table.shape[1], *lines])
+
+
+def write_between(page: Path, name: str, text: str) -> None:
+    """Put text between the lines ``<!-- NAME -->`` and ``<!-- end of NAME -->`` of a page.
+
+    Raises
+    ------
+    ValueError
+        If the page has no such lines.
+    """
+    before, found, rest = page.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition(f"<!-- end of {name} -->")
+    if not found or not end:
+        raise ValueError(
+            f"{page} has no lines <!-- {name} --> and <!-- end of {name} -->; add them where the table goes"
+        )
+    page.write_text(f"{before}{found}{text.strip()}\n{end}{after}", encoding="utf-8")
 
 
 def trial_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -56,9 +84,12 @@ def trial_table(rows: pd.DataFrame) -> pd.DataFrame:
 def third_party_table(rows: pd.DataFrame) -> pd.DataFrame:
     """README: means over the families of third-party tables, best skeleton AP first; the empty graph is left out.
 
-    Directions are those of acyclic tables, of methods that have them for three quarters of these.
+    Methods that were run on every table. Directions are those of acyclic ones, for methods with directions of three
+    quarters of these.
     """
     own = rows[rows["group"] == "third-party"]
+    n_tables = own.groupby("method").size()
+    own = own[own["method"].isin(n_tables.index[n_tables == n_tables.max()])]
     table = summarise(own)[0].drop(EMPTY, errors="ignore").sort_values("skeleton_ap_mean", ascending=False)
     columns = {"skeleton_ap": "skeleton AP", "moral_ap": "moral AP", "skeleton_f1": "F1", "shd_ratio": "SHD over empty"}
     found = pd.DataFrame({"method": [find_title(method) for method in table.index]})

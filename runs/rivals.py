@@ -1,11 +1,12 @@
 """Rivals for every kind of answer: the tables and figures of docs/benchmark.md, from the rows in runs/results.
 
     python runs/rivals.py -o docs
+    python runs/rivals.py -o docs --write docs/benchmark.md
 
 One section per answer (`directed`, `hidden`, `interventions`, `pairs`, `missing`): each method on the tables that it
 answered, beside graphbam on the same ones; in how many cells each of the two is ahead; the cells in which graphbam is
 not first; and a figure, answers-SECTION.png. A cell is a family of third-party tables, a simulated case, or a
-collection of pairs; every cell counts once.
+collection of pairs; every cell counts once. `--write` puts the tables into a page.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from benchmark_tables import digits, show
+from benchmark_tables import digits, show, to_markdown, write_between
 from graphbam.benchmarks.report.charts import assign_looks, draw_strips, find_title
 from graphbam.benchmarks.report.rows import EMPTY, METRICS, OURS, Metric, read_rows
 from graphbam.benchmarks.report.summary import list_failures, list_losses
@@ -54,16 +56,27 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--sections", nargs="+", choices=[*SECTIONS, "pairs"], default=[*SECTIONS, "pairs"])
     parser.add_argument("-o", "--out", type=Path, default=Path("out/rivals"))
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put tables between the lines that name a section")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     for name in options.sections:
-        if name == "pairs":
-            show_pairs(read_rows([options.results / "pairs"]), options.out)
-        else:
-            show_section(name, SECTIONS[name], options)
+        sheets = make_pairs(options) if name == "pairs" else make_section(name, SECTIONS[name], options)
+        for sheet in sheets:
+            show(sheet.title, sheet.table)
+        if options.write:
+            parts = [f"{sheet.title}:\n\n{to_markdown(sheet.table)}" for sheet in sheets if sheet.is_for_the_page]
+            write_between(options.write, f"rivals {name}", "\n\n".join(parts))
 
 
-def show_section(name: str, section: Section, options: argparse.Namespace) -> None:
+class Sheet(NamedTuple):
+    """A table with its title."""
+
+    title: str
+    table: pd.DataFrame
+    is_for_the_page: bool = True
+
+
+def make_section(name: str, section: Section, options: argparse.Namespace) -> list[Sheet]:
     """Tables and figure of one kind of answer; directions of graphs with feedback stand apart."""
     rows = read_rows([options.results / folder for folder in section.folders])
     rows = rows[rows["method"] != EMPTY]
@@ -76,18 +89,21 @@ def show_section(name: str, section: Section, options: argparse.Namespace) -> No
         "mechanisms kept out of training": (rows["source"] == "simulated") & ~has_loops,
         "third-party tables with feedback": has_loops,
     }
+    sheets = []
     for place, chosen in parts.items():
         if chosen.any():
             own = rows[chosen]
-            heading = f"{section.title}, {place}: {own['cell'].nunique()} cells, {own['table'].nunique()} tables"
-            show(heading, beside_ours(own, [section.metric, *section.others]))
+            heading = f"{section.title}, {place} ({own['cell'].nunique()} cells, {own['table'].nunique()} tables)"
+            sheets.append(Sheet(heading, beside_ours(own, [section.metric, *section.others])))
     rows = rows[~has_loops]
-    show(f"{section.title}: cells in which graphbam is not first", lost_cells(rows, section.metric))
-    show(f"{section.title}: no answer", list_failures(rows)[["method", "status", "reason", "n_tables", "n_all"]])
+    sheets.append(Sheet(f"{section.title}, cells in which graphbam is not first", lost_cells(rows, section.metric)))
+    failures = list_failures(rows)[["method", "status", "reason", "n_tables", "n_all"]]
+    sheets.append(Sheet(f"{section.title}, no answer", failures, is_for_the_page=False))
     values = rows.groupby(["cell", "method"])[section.metric].mean().unstack("method").dropna(axis=1, how="all")
     note = "pale dots: families and simulated cases · strong dot: their mean · n: cells with an answer, where not all"
     title = f"{METRICS[section.metric].title}: {section.title.lower()}, {len(values)} cells"
     save(values, METRICS[section.metric], title, note, options.out / f"answers-{name}.png")
+    return sheets
 
 
 def name_cell(cell: str, case: str, source: str) -> str:
@@ -137,9 +153,9 @@ def lost_cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def show_pairs(rows: pd.DataFrame, out: Path) -> None:
+def make_pairs(options: argparse.Namespace) -> list[Sheet]:
     """Accuracy and AUDRC by collection, every pair decided; a pair without an answer counts half."""
-    found = []
+    rows, found = read_rows([options.results / "pairs"]), []
     for (method, collection), own in rows.groupby(["method", "family"], sort=False):
         if own["is_ok"].any():
             score, weight = own["pair_score"].where(own["is_ok"], 0.0).fillna(0.0), own["pair_weight"]
@@ -162,9 +178,9 @@ def show_pairs(rows: pd.DataFrame, out: Path) -> None:
         | {"mean": digits(accuracy.loc[method].mean())}
         for method in order
     ]
-    show("Cause-effect pairs: weighted accuracy and AUDRC, every pair decided", pd.DataFrame(lines))
     note = "pale dots: five collections · strong dot: their mean · every pair decided, columns swapped at random"
-    save(accuracy.T, PAIRS, "Cause-effect pairs: weighted accuracy", note, out / "answers-pairs.png")
+    save(accuracy.T, PAIRS, "Cause-effect pairs: weighted accuracy", note, options.out / "answers-pairs.png")
+    return [Sheet("Cause-effect pairs, weighted accuracy and AUDRC, every pair decided", pd.DataFrame(lines))]
 
 
 def save(values: pd.DataFrame, metric: Metric, title: str, note: str, path: Path) -> None:
