@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from graphbam.benchmarks.report.charts import assign_looks
+from graphbam.benchmarks.report.panels import plan_panels
 from graphbam.benchmarks.report.rows import METRICS, NUMBER_COLUMNS, read_rows
 from graphbam.benchmarks.report.summary import (
     Spread,
@@ -293,3 +295,15 @@ def test_bad_results_are_refused(tmp_path):
     (tmp_path / "results.parquet").write_bytes(b"nonsense")
     with pytest.raises(TableError, match="cannot be read as a table"):
         read_rows([tmp_path])
+
+
+def test_tables_with_a_twist_are_groups_of_their_own_and_in_no_figure_of_plain_ones(tmp_path):
+    names = ["tree-d10-m200", "tree-d10-m200+hidden", "tree-d10-m200+gaps10"]
+    make_rows(case=names, mechanism="tree", setting=["plain", "hidden", "gaps"], method="graphbam").to_parquet(
+        tmp_path / "results.parquet"
+    )
+    rows = read_rows([tmp_path])
+    assert rows.set_index("case")["group"].loc[names].tolist() == ["unseen", "hidden", "gaps"]
+    panels = plan_panels(rows.assign(skeleton_ap=0.5), assign_looks(["graphbam"]))
+    (bars,) = [panel for panel in panels if panel.key == "skeleton-ap-d10-m200"]
+    assert bars.rows["case"].tolist() == names[:1]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from graphbam.benchmarks.report.charts import Looks, draw_bars, draw_curves, draw_map, draw_strips, draw_tradeoff
-from graphbam.benchmarks.report.rows import EMPTY, GROUPS, METRICS, Metric
+from graphbam.benchmarks.report.rows import EMPTY, GROUPS, METRICS, SPECIAL, Metric
 from graphbam.benchmarks.report.summary import Grid, make_grid, rank_methods
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def plan_panels(rows: pd.DataFrame, looks: Looks, published: Published = None) -
     published : DataFrame, optional
         Numbers of others: columns mechanism, n_variables, n_samples, method, metric, value.
     """
-    simulated = rows[rows["source"] == "simulated"]
+    simulated = rows[(rows["source"] == "simulated") & ~rows["group"].isin(SPECIAL)]
     panels = [
         *_plan_overview(rows, looks),
         *_plan_shapes(simulated, looks, published),

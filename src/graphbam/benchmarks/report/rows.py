@@ -36,7 +36,7 @@ GROUPS = {
 }
 """Groups of cells in the order they are shown, with their titles."""
 
-SETTINGS = ("hidden", "targets", "gaps", "pairs")
+SPECIAL = ("hidden", "targets", "gaps", "pairs")
 """Settings of tables that make groups of their own, whatever their source."""
 
 STATUSES = ("ok", "skipped", "timeout", "memory", "error")
@@ -159,9 +159,9 @@ def _complete(rows: pd.DataFrame) -> pd.DataFrame:
     is_ok = rows["status"] == "ok"
     is_simulated = rows["source"] == "simulated"
     group = np.select(
-        [rows["setting"].str.startswith(name) for name in SETTINGS]
+        [rows["setting"].str.startswith(name) for name in SPECIAL]
         + [~is_simulated, rows["mechanism"].isin(UNSEEN), rows["mechanism"] == "linear"],
-        [*SETTINGS, "third-party", "unseen", "linear"],
+        [*SPECIAL, "third-party", "unseen", "linear"],
         "nonlinear",
     )
     n_pairs = rows["n_variables"] * (rows["n_variables"] - 1) / 2
