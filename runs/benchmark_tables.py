@@ -104,10 +104,15 @@ def third_party_table(rows: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
+def list_groups(rows: pd.DataFrame) -> list[tuple[str, str]]:
+    """Groups of cells with rows, and their titles."""
+    return [(group, title) for group, title in GROUPS.items() if (rows["group"] == group).any()]
+
+
 def group_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Means of ours over the cells of each group, and of the best other method that was run on all of their tables."""
     found = []
-    for group, title in GROUPS.items():
+    for group, title in list_groups(rows):
         own = rows[rows["group"] == group]
         line = {"cells": title, "number": own["cell"].nunique()}
         for name in ("skeleton_ap", "shd_ratio"):
@@ -130,7 +135,7 @@ def best_other(rows: pd.DataFrame, means: pd.Series, is_better_high: bool) -> tu
 def first_places(rows: pd.DataFrame) -> pd.DataFrame:
     """Cells in which graphbam is first, among the methods with rows for three quarters of the tables at least."""
     found = []
-    for group, title in GROUPS.items():
+    for group, title in list_groups(rows):
         line: dict[str, object] = {"cells": title}
         for name in ("skeleton_ap", "skeleton_f1", "shd"):
             ranking = rank_methods(rows[rows["group"] == group], name)

@@ -41,7 +41,10 @@ class Section:
 
 SECTIONS = {
     "directed": Section(
-        "Directions", ("tables", "unseen"), "directed_ap", ("directed_auroc", "direction_right", "ancestor_distance")
+        "Directions",
+        ("tables", "small", "unseen"),
+        "directed_ap",
+        ("directed_auroc", "direction_right", "ancestor_distance"),
     ),
     "hidden": Section("Hidden common causes", ("hidden",), "hidden_auroc", ("hidden_ap", "directed_ap")),
     "interventions": Section("Interventions", ("targets",), "directed_ap", ("direction_right", "skeleton_ap")),
