@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all lint types unit clean
+.PHONY: demo test test-all lint types unit vendor clean
 
 demo: .venv/.installed
 	$(BIN)/graphbam infer src/graphbam/tables/data/sachs.csv.gz -o out/demo
@@ -31,6 +31,16 @@ test-all: lint types
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[plot,dev]"
 	touch $@
+
+# The libraries that the report carries; they are committed, with their licences, so that nothing else needs npm.
+VENDOR := src/graphbam/output/vendor
+vendor:
+	rm -rf build/npm && mkdir -p build/npm
+	cd build/npm && npm pack --silent cytoscape@3.34.4 @dagrejs/dagre@3.1.1 && for f in *.tgz; do mkdir "$${f%%-[0-9]*}" && tar xzf "$$f" -C "$${f%%-[0-9]*}"; done
+	cp build/npm/cytoscape/package/dist/cytoscape.min.js $(VENDOR)/
+	cp build/npm/cytoscape/package/LICENSE $(VENDOR)/cytoscape.LICENSE.txt
+	grep -v '^//# sourceMappingURL' build/npm/dagrejs-dagre/package/dist/dagre.min.js > $(VENDOR)/dagre.min.js
+	cp build/npm/dagrejs-dagre/package/LICENSE $(VENDOR)/dagre.LICENSE.txt
 
 clean:
 	rm -rf .venv out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
