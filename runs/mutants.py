@@ -385,11 +385,11 @@ MUTANTS = (
         "DOT files have the wrong kind of edge",
     ),
     Mutant(
-        "output/layout.py",
-        "steps_dd[grown & ~reached & np.isinf(steps_dd)] = n_steps",
-        "steps_dd[grown & ~reached & np.isinf(steps_dd)] = 1",
+        "output/templates/layout.js",
+        "const isTurned = !isDirected && order[a] > order[b];",
+        "const isTurned = order[a] < order[b];",
         "tests/output/test_layout.py",
-        "far and near variables are drawn at the same distance",
+        "causes are drawn below their effects",
     ),
     # ── simulation ────────────────────────────────────────────────────────────────────────────────────────
     Mutant(

@@ -214,10 +214,10 @@ def test_quiet_prints_nothing_and_json_prints_json_only(infer, table):
 
 
 def test_without_matplotlib_the_picture_is_missed_aloud(infer, table, monkeypatch):
-    monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
+    monkeypatch.setattr(figures, "can_draw", lambda: False)
     code, _, error, out = infer(table)
     assert code == 0
-    assert error.startswith("note: no graph.png, since matplotlib is missing")
+    assert error.startswith("note: no graph.png, since matplotlib or mini-racer is missing")
     assert {path.name for path in out.iterdir()} == FILES - {"graph.png"}
 
 

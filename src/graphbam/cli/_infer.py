@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graphbam.graphs.cut import Cut
     from graphbam.result import Failure, Result
 
-NO_PICTURE = "no graph.png, since matplotlib is missing; run: pip install 'graphbam[plot]'"
+NO_PICTURE = "no graph.png, since matplotlib or mini-racer is missing; run: pip install 'graphbam[plot]'"
 
 
 def _take_settings(command: Callable[..., None]) -> Callable[..., None]:
@@ -161,7 +161,7 @@ def _write(answer: Result | Failure, folder: Path, cut: Cut, easel: Easel) -> di
     if isinstance(answer, Failure):
         return {"source": answer.source, "error": answer.error.say(Setting.as_option)}
     files = save_outputs(answer, folder, cut, easel.draw)
-    notes = [] if figures.has_matplotlib() else [NO_PICTURE]
+    notes = [] if figures.can_draw() else [NO_PICTURE]
     return {"source": answer.source, "result": answer, "files": files, "notes": notes}
 
 

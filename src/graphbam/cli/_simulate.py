@@ -91,8 +91,10 @@ def _write_csv(path: Path, head: Sequence[str], rows: Iterable[Iterable[object]]
 def _draw(path: Path, table: SimulatedTable, title: str) -> bool:
     from graphbam.output import figures
 
-    if not figures.has_matplotlib():
-        typer.echo("note: no picture, since matplotlib is missing; run: pip install 'graphbam[plot]'", err=True)
+    if not figures.can_draw():
+        typer.echo(
+            "note: no picture, since matplotlib or mini-racer is missing; run: pip install 'graphbam[plot]'", err=True
+        )
         return False
     picture = figures.draw_world(
         table.graph, table.x_md, bidirected=table.bidirected, set_md=table.set_md, title=title

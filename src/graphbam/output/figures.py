@@ -9,19 +9,19 @@ from __future__ import annotations
 import functools
 import importlib.util
 import io
-import itertools
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbam.errors import ConfigError, GraphbamError, GraphError
-from graphbam.graphs.cut import Cut
-from graphbam.graphs.graph import MORAL, SKELETON, Graph, directed_part, undirected_part
-from graphbam.output.layout import lay_out, separate
+from graphbam.graphs.cut import EVEN, Cut
+from graphbam.graphs.graph import MORAL, SKELETON, Graph
+from graphbam.output.drawing import INK, MORAL_LINE, NODE, PAPER, QUIET, Sheet, Stroke, list_edges, shorten
+from graphbam.output.layout import can_lay_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,33 +32,27 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-INK, QUIET, LINE, PAPER = "#1f2933", "#7b8794", "#6b7a8a", "#ffffff"
-"""Colours of text, of secondary text, of edges and of the background."""
-
 DEPTH_COLOURS = ("#12466b", "#1f6f8b", "#2f9c95", "#7fb069", "#e6aa3c", "#dd6e42", "#b23a48")
 """From causes to effects; deeper levels repeat the last colour."""
 
-NODE, MORAL_LINE = "#12466b", "#dd6e42"
-"""Colours of `plot`: variables, and links through a common child."""
-
-_SMALLEST_FONT = 4.5  # names of a world that would be smaller are left out
-_MARGIN = 22.0  # around the graph of a world, in points
-_WIDEST_STEP = (90.0, 110.0)  # between the places of a world, across and down
-_SLOT = 0.45  # room for an edge that passes a row, where a variable takes 1
 _POINT_LIMIT = 1500  # scatter plots show at most this many samples
-_BOX_LIMIT = 40  # `plot` writes names into boxes up to this many variables, and beside dots beyond
-_NAME_LIMIT = 20  # longer names are cut in `plot`
+_WIDTHS = (7.0, 26.0)  # of a picture of a graph, in inches
+_MOST_LINES, _MOST_NAMES = 400, 400  # of more, the likeliest, and those with lines
+_READABLE = 6.5  # points; a picture grows until names are as large
 
-_LEGEND = (
-    "width of a line: how likely the link is · arrow head and number: how likely that direction is, given the link · "
-    "no head: direction left open"
-)
-_LEGEND_FORCED = "hollow head: by itself another direction is likelier, and only the graph as a whole needs this one"
+_LEGEND = "width of a line: how likely the link is"
+_LEGENDS = {
+    "sure": "head and number: how likely that direction is, given the link · no head: direction left open",
+    "forced": "hollow head: by itself another direction is likelier, and only the graph as a whole needs this one",
+    "guessed": "open head: a guess, data like these fit the other way as well",
+    "hidden": "dashed, two heads: a hidden common cause",
+    "moral": "dashed, no head: linked through a common child only",
+}
 
 
-def has_matplotlib() -> bool:
-    """Whether pictures can be drawn here."""
-    return importlib.util.find_spec("matplotlib") is not None
+def can_draw() -> bool:
+    """Whether pictures can be drawn here: matplotlib and the layout's engine are installed."""
+    return importlib.util.find_spec("matplotlib") is not None and can_lay_out()
 
 
 def draw_world(
@@ -79,7 +73,7 @@ def draw_world(
     x_md : ndarray, shape (n_samples, n_variables)
         Columns in the order of ``dag.names``; missing cells are NaN.
     bidirected : iterable of pairs of names
-        Pairs with a hidden common cause, joined by dotted lines.
+        Pairs with a hidden common cause, joined by dashed arrows with two heads.
     set_md : ndarray of bool, shape (n_samples, n_variables), optional
         Cells that were set by an intervention; samples with one of the two plotted are orange.
     title : str
@@ -124,7 +118,7 @@ def _peculiarities(
     missing, were_set = float(np.isnan(x_md).mean()), 0.0 if set_md is None else float(set_md.mean())
     says = {
         f"dashed: {len(back)} arrows close a loop": len(back),
-        f"dotted: {len(joined)} pairs with a hidden cause": len(joined),
+        f"two heads: {len(joined)} pairs with a hidden cause": len(joined),
         f"orange: {were_set:.1%} of cells set": were_set,
         f"{missing:.1%} of cells missing": missing,
     }
@@ -145,109 +139,14 @@ def _without_loops(adjacency: NDArray[np.int8]) -> NDArray[np.int8]:
 def draw_graph(
     axes: Axes, graph: Graph, back: Iterable[Sequence[int]] = (), joined: Iterable[Sequence[int]] = ()
 ) -> None:
-    """Draw a directed acyclic graph, causes above their effects; discs are as large as there is room.
+    """Draw a directed acyclic graph, causes above their effects, with a colour for each depth.
 
-    Arrows of `back` run upwards and are dashed; pairs of `joined` are joined by dotted lines.
+    Arrows of `back` may run upwards and are dashed; pairs of `joined` get dashed arrows with two heads.
     """
-    xy_d2, routes = layered_layout(graph.adjacency)
-    size = np.array(_points_of(axes))
-    low, high = xy_d2.min(axis=0), xy_d2.max(axis=0)
-    for route in routes:
-        low, high = np.minimum(low, route.min(axis=0)), np.maximum(high, route.max(axis=0))
-    step = np.minimum((size - 2 * _MARGIN) / np.maximum(high - low, 1), _WIDEST_STEP)
-    radius = float(np.clip(0.42 * _nearest_in_row(xy_d2) * step[0], 3, 17))
-
-    def to_points(xy_p2: Array) -> Array:
-        return np.asarray(size / 2 + (xy_p2 - (low + high) / 2) * step * [1, -1])  # y of the axes points down
-
-    for route in routes:
-        _draw_arrow(axes, to_points(route), radius)
-    place_d2 = to_points(xy_d2)
-    for i, j in back:
-        style: dict[str, Any] = {
-            "arrowstyle": "-|>",
-            "color": MORAL_LINE,
-            "linestyle": "--",
-            "shrinkA": radius,
-            "shrinkB": radius,
-        }
-        style |= {"connectionstyle": "arc3,rad=0.25", "linewidth": 1.2}
-        axes.annotate("", place_d2[j], place_d2[i], arrowprops=style, zorder=2)
-    for i, j in joined:
-        axes.plot(*place_d2[[i, j]].T, color=MORAL_LINE, linestyle=":", linewidth=1.0, alpha=0.7, zorder=1)
-    colours = [_depth_colour(depth) for depth in _depths(graph.adjacency)]
-    axes.scatter(
-        place_d2[:, 0],
-        place_d2[:, 1],
-        s=(2 * radius) ** 2,
-        c=colours,
-        edgecolors=PAPER,
-        linewidths=radius / 9,
-        zorder=4,
-    )
-    longest = max(map(len, graph.names))
-    font = min(10.5, 2.3 * radius / max(longest, 2))
-    text_style: dict[str, Any] = {"color": "white", "fontsize": font, "weight": "bold", "zorder": 5}
-    for name, (x, y) in zip(graph.names, place_d2, strict=True) if font >= _SMALLEST_FONT else ():
-        axes.text(x, y, name, ha="center", va="center", **text_style)
-
-
-def _nearest_in_row(place_d2: Array) -> float:
-    """Least distance between two variables of a row; rows of one variable do not count."""
-    rows = [np.sort(place_d2[place_d2[:, 1] == y, 0]) for y in np.unique(place_d2[:, 1])]
-    return float(min((np.diff(row).min() for row in rows if len(row) > 1), default=np.inf))
-
-
-def layered_layout(adjacency: NDArray[np.int8]) -> tuple[Array, list[Array]]:
-    """Place the variables of a DAG in rows by depth, and route its edges between them.
-
-    An edge that skips rows takes a slot in each row it passes, so that it runs around the variables there. Rows
-    are ordered by the mean place of their neighbours, swept down and up a few times.
-
-    Returns
-    -------
-    place_d2 : ndarray, shape (d, 2)
-        x and y of each variable; y falls with depth.
-    routes : list of ndarray, shape (n_points, 2)
-        Points that each edge passes, in the order of ``np.argwhere(adjacency)``.
-
-    Examples
-    --------
-    >>> place_d2, routes = layered_layout(np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]]))
-    >>> place_d2[:, 1].tolist()
-    [0.0, -1.0, -2.0]
-    >>> [len(route) for route in routes]  # 0 → 2 passes the row of 1
-    [2, 3, 2]
-    """
-    depth_d = _depths(adjacency)
-    depths, paths = depth_d.tolist(), []
-    for i, j in np.argwhere(adjacency).tolist():
-        stops = range(len(depths), len(depths) + depth_d[j] - depth_d[i] - 1)
-        paths.append([i, *stops, j])
-        depths += range(depth_d[i] + 1, depth_d[j])
-    x_v = _order_rows(depths, paths, len(depth_d))
-    place_v2 = np.stack([x_v, 0.0 - np.array(depths)], axis=1)
-    return place_v2[: len(depth_d)], [place_v2[path] for path in paths]
-
-
-def _order_rows(depths: list[int], paths: list[list[int]], n_variables: int) -> Array:
-    """x of every variable and every slot of a passing edge, which is narrower, so that linked ones are close."""
-    rows: list[list[int]] = [[] for _ in range(max(depths) + 1)]
-    links: list[list[int]] = [[] for _ in depths]
-    for path in paths:
-        for a, b in itertools.pairwise(path):
-            links[a].append(b)
-            links[b].append(a)
-    for v, depth in enumerate(depths):
-        rows[depth].append(v)
-    x_v = np.zeros(len(depths))
-    wide_v = np.where(np.arange(len(depths)) < n_variables, 1.0, _SLOT)
-    for sweep in range(24):
-        for row in rows if sweep % 2 == 0 else rows[::-1]:
-            pull = {v: x_v[links[v]].mean() if links[v] else np.inf for v in row}
-            row.sort(key=pull.__getitem__)  # variables without edges go to the end
-            x_v[row] = np.cumsum(wide_v[row]) - wide_v[row] / 2 - wide_v[row].sum() / 2
-    return x_v
+    depth_d, strokes = _depths(graph.adjacency), list_edges(graph)
+    strokes += [Stroke(i, j, 0.75, kind="back") for i, j in back]
+    strokes += [Stroke(i, j, 0.6, kind="hidden") for i, j in joined]
+    Sheet(graph.names, strokes, _points_of(axes)).draw(axes, lambda node: _depth_colour(depth_d[node]))
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
@@ -289,8 +188,10 @@ def load_matplotlib() -> None:
 
 
 def _check_matplotlib() -> None:
-    if not has_matplotlib():
-        raise GraphbamError("pictures need matplotlib, which is not installed; run: pip install 'graphbam[plot]'")
+    if not can_draw():
+        raise GraphbamError(
+            "pictures need matplotlib and mini-racer, of which one is not installed; run: pip install 'graphbam[plot]'"
+        )
 
 
 def to_png(figure: Figure, dpi: int = 100) -> bytes:
@@ -314,33 +215,6 @@ def _depths(adjacency: NDArray[np.int8]) -> NDArray[np.int64]:
 
 def _depth_colour(depth: int) -> str:
     return DEPTH_COLOURS[min(int(depth), len(DEPTH_COLOURS) - 1)]
-
-
-def _draw_arrow(axes: Axes, route_p2: Array, radius: float) -> None:
-    """An arrow along a smooth curve that leaves and arrives vertically, its head on the rim of a disc of `radius`."""
-    line_p2 = np.concatenate([_swing(before, after) for before, after in itertools.pairwise(route_p2)])
-    length = min(7.0, 0.9 * radius + 2)
-    far_p = np.hypot(*(line_p2 - line_p2[-1]).T)
-    tip = line_p2[np.flatnonzero(far_p >= radius + 1.5)[-1]]
-    base = line_p2[np.flatnonzero(far_p >= radius + 1.5 + length)[-1]]
-    _add_head(axes, tip, base, 0.45 * length, facecolor=LINE, linewidth=0, zorder=3)
-    axes.plot(*line_p2[far_p >= radius + 1.5 + length].T, color=LINE, linewidth=1.6 if radius > 8 else 1.0, zorder=2)
-
-
-def _swing(a: Array, b: Array, n_points: int = 60) -> Array:
-    """Points of a curve from a to b that is vertical at both ends."""
-    t = np.linspace(0, 1, n_points)[:, None]
-    across, down = t * t * (3 - 2 * t), 1.5 * t * (1 - t) + t**3
-    return np.asarray(a + np.concatenate([across, down], axis=1) * (b - a))
-
-
-def _add_head(axes: Axes, tip: Array, base: Array, half_width: float, **style: Any) -> None:
-    """A triangle from the middle of its base to its tip."""
-    from matplotlib.patches import Polygon
-
-    along = (tip - base) / max(float(np.hypot(*(tip - base))), 1e-9)
-    across = half_width * np.array([-along[1], along[0]])
-    axes.add_patch(Polygon(np.stack([tip, base + across, base - across]), **style))
 
 
 def _draw_scatters(
@@ -426,8 +300,8 @@ def draw_pairs(
         axes = figure.add_subplot(1, len(panels), place + 1)
         _scatter(axes, x_m, y_m, NODE)
         axes.set_title(title, fontsize=10.5, color=INK)
-        axes.set_xlabel(_shorten(names[0]), color=QUIET)
-        axes.set_ylabel(_shorten(names[1]), color=QUIET)
+        axes.set_xlabel(shorten(names[0]), color=QUIET)
+        axes.set_ylabel(shorten(names[1]), color=QUIET)
     figure.tight_layout()
     if path is not None:
         save(figure, path)
@@ -435,20 +309,6 @@ def draw_pairs(
 
 
 # ── the picture of a result ───────────────────────────────────────────────────────────────────────────────
-
-
-class Stroke(NamedTuple):
-    """One line of `plot`: two places in `names`, how likely, and how it is drawn."""
-
-    i: int
-    j: int
-    p: float
-    is_directed: bool = False
-    is_moral: bool = False
-    sure: float | None = None
-    """Probability of the direction, or that it stays open, given the link; where that is known."""
-    is_forced: bool = False
-    """Whether the arrow is drawn although another direction is likelier; see `OrientedGraph.forced`."""
 
 
 def plot(
@@ -459,21 +319,25 @@ def plot(
     threshold: float | None = None,
     fdr: float | None = None,
     moral: bool = False,
+    hidden: bool = False,
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the graph of a result, or any graph; likelier links are wider and darker, and so are likelier arrow heads.
+    """Draw the graph of a result, or any graph: causes above effects; likelier links and arrow heads are darker.
 
     Parameters
     ----------
     source : Result or Graph
-        Of a result, its `graph` is drawn: with directions where they are known.
+        Of a result, its `graph` is drawn: with directions where they are known. Of ``result.dag()``, arrows that are a
+        guess have an open head.
     path : path, optional
         Where to save the picture; the suffix names the format.
     cut, threshold, fdr
         As in `Result.graph`.
     moral : bool
         Whether to add pairs that are linked through a common child only, dashed; see `Result.moral_pairs`.
+    hidden : bool
+        Whether to add pairs behind which there is rather a hidden common cause than none, dashed with two heads.
     title : str, optional
         One line above the picture.
     ax : matplotlib Axes, optional
@@ -491,29 +355,19 @@ def plot(
     """
     if path is not None:
         _check_format(path)  # before the work, not after it
+    _check_matplotlib()
     chosen = Cut.read(cut, threshold=threshold, fdr=fdr)
-    strokes = _list_strokes(source, chosen, moral)
-    labels = [_shorten(name) for name in source.names]
-    boxed = len(labels) <= _BOX_LIMIT
+    every = _list_strokes(source, chosen, moral, hidden)
+    names, strokes = _choose_drawn(source.names, every)
     if ax is None:
-        legend = _LEGEND if any(stroke.sure is not None for stroke in strokes) else ""
-        legend += f"\n{_LEGEND_FORCED}" if any(stroke.is_forced for stroke in strokes) else ""
-        ax = _new_axes(labels, _headline(source, strokes, chosen) if title is None else title, legend)
-    elif title:
-        ax.set_title(title, color=INK, loc="left")
-    size = _points_of(ax)
-    font = _font_size(len(labels)) * min(1.0, size[0] / 450) ** 0.5
-    half_d2 = _half_boxes(labels, font) if boxed else np.full((len(labels), 2), _dot_radius(len(labels)))
-    adjacency = np.zeros((len(labels), len(labels)))
-    for stroke in strokes:
-        adjacency[stroke.i, stroke.j] = not stroke.is_moral
-    gap = 14.0 if boxed and any(stroke.is_directed for stroke in strokes) else 3.0  # room for heads
-    place_d2 = _place_in(adjacency, half_d2, size, gap)
-    sheet = _Sheet(ax, place_d2, half_d2, font if boxed else None)
-    for stroke in strokes:
-        sheet.draw(stroke)
-    draw = _draw_boxes if boxed else _draw_dots
-    draw(ax, labels, place_d2, half_d2, font, adjacency)
+        said = _headline(source, every, chosen) if title is None else title
+        left_out = _tell_left_out(len(every) - len(strokes), len(source.names) - len(names))
+        ax, sheet = _new_sheet(names, strokes, said + left_out)
+    else:
+        sheet = Sheet(names, strokes, _points_of(ax))
+        if title:
+            ax.set_title(title, color=INK, loc="left")
+    sheet.draw(ax)
     figure = ax.get_figure(root=True)
     assert figure is not None
     if path is not None:
@@ -521,68 +375,84 @@ def plot(
     return figure
 
 
-def _list_strokes(source: Result | Graph, cut: Cut, moral: bool) -> list[Stroke]:
+def _list_strokes(source: Result | Graph, cut: Cut, moral: bool, hidden: bool) -> list[Stroke]:
     """Lines to draw, the faintest first so that the surest lie on top."""
     from graphbam.result import Result
 
     if isinstance(source, Graph):
-        return _list_edges(source)
+        return sorted(list_edges(source), key=lambda stroke: stroke.p)
     if not isinstance(source, Result):
         raise GraphError(f"a {type(source).__name__} cannot be drawn. Pass a Result or a Graph.")
-    graph, p_dd3 = source.graph(cut), source.probabilities
-    strokes = _list_edges(graph, p_dd3[..., SKELETON])
+    p_dd3, hidden_dd = source.probabilities, source.hidden_causes
+    strokes = list_edges(source.graph(cut), p_dd3[..., SKELETON])
     if moral:
         pairs = np.argwhere(np.triu(source.moral_pairs(cut).adjacency)).tolist()
-        strokes += [Stroke(i, j, p_dd3[i, j, MORAL], is_moral=True) for i, j in pairs]
-    return sorted(strokes, key=lambda stroke: (not stroke.is_moral, stroke.p))
+        strokes += [Stroke(i, j, float(p_dd3[i, j, MORAL]), kind="moral") for i, j in pairs]
+    if hidden and hidden_dd is not None:
+        pairs = np.argwhere(np.triu(hidden_dd, 1) >= EVEN).tolist()
+        strokes += [Stroke(i, j, float(hidden_dd[i, j]), kind="hidden") for i, j in pairs]
+    return sorted(strokes, key=lambda stroke: (stroke.kind == "link", stroke.p))
 
 
-def _list_edges(graph: Graph, p_dd: Array | None = None) -> list[Stroke]:
-    """Lines of a graph; `p_dd` or, if it has them, its own probabilities say how likely they are."""
-    from graphbam.result import OrientedGraph
+def _choose_drawn(names: Sequence[str], strokes: list[Stroke]) -> tuple[list[str], list[Stroke]]:
+    """The likeliest lines, and the variables they join; others as far as there is room."""
+    strokes = strokes[-_MOST_LINES:]
+    linked = {end for stroke in strokes for end in (stroke.i, stroke.j)}
+    lone = [node for node in range(len(names)) if node not in linked][: max(0, _MOST_NAMES - len(linked))]
+    kept = sorted([*linked, *lone])
+    place = {node: k for k, node in enumerate(kept)}
+    return [names[node] for node in kept], [s._replace(i=place[s.i], j=place[s.j]) for s in strokes]
 
-    arrow_dd = graph.arrow_probability_dd if isinstance(graph, OrientedGraph) else None
-    p_dd = graph.edge_probability_dd if isinstance(graph, OrientedGraph) else p_dd
-    p_dd = np.full(graph.adjacency.shape, 0.75) if p_dd is None else p_dd
-    strokes = []
-    for i, j in np.argwhere(np.triu(undirected_part(graph.adjacency))).tolist():
-        sure = None if arrow_dd is None else float(1 - arrow_dd[i, j] - arrow_dd[j, i])
-        strokes.append(Stroke(i, j, p_dd[i, j], sure=sure))
-    for i, j in np.argwhere(directed_part(graph.adjacency)).tolist():
-        sure = None if arrow_dd is None else float(arrow_dd[i, j])
-        forced = isinstance(graph, OrientedGraph) and bool(graph.forced[i, j])
-        strokes.append(Stroke(i, j, p_dd[i, j], is_directed=True, sure=sure, is_forced=forced))
-    return strokes
+
+def _tell_left_out(n_lines: int, n_names: int) -> str:
+    parts = [f"the {n_lines} least likely"] if n_lines else []
+    parts += [f"{n_names} variables without links"] if n_names else []
+    return f" · not drawn: {', '.join(parts)}" if parts else ""
 
 
 def _headline(source: Result | Graph, strokes: list[Stroke], cut: Cut) -> str:
-    n_direct, n_arrows = sum(not stroke.is_moral for stroke in strokes), sum(stroke.is_directed for stroke in strokes)
+    n_direct, n_arrows = sum(stroke.kind == "link" for stroke in strokes), sum(stroke.is_directed for stroke in strokes)
     links = f"{n_direct} link{'' if n_direct == 1 else 's'}"
     if n_arrows or any(stroke.sure is not None for stroke in strokes):
         links += f", {n_arrows or 'none'} directed"
     parts = [f"{len(source.names)} variables", links]
-    if len(strokes) > n_direct:
-        parts.append(f"{len(strokes) - n_direct} through a common child only (dashed)")
+    for kind, what in (("moral", "through a common child only"), ("hidden", "with a hidden common cause")):
+        n_pairs = sum(stroke.kind == kind for stroke in strokes)
+        parts += [f"{n_pairs} {what} (dashed)"] if n_pairs else []
     if not isinstance(source, Graph):
         parts.append(str(cut))
     return " · ".join(parts)
 
 
-def _new_axes(labels: list[str], title: str, legend: str) -> Axes:
-    """A figure of 7 to 15 inches: wider for more variables and longer names."""
-    boxes_d2 = 2 * _half_boxes(labels, _font_size(len(labels))) if len(labels) <= _BOX_LIMIT else np.zeros((1, 2))
-    roomy = np.sqrt(6 * (boxes_d2 + 6).prod(axis=1).sum() / 0.68) / 72
-    width = float(np.clip(max(6 + len(labels) / 12, roomy), 7, 15))
-    figure = _new_figure(width, width * 0.68)
-    foot = (0.02, 0.06, 0.09)[len(legend.splitlines())]
-    axes = figure.add_axes((0.02, foot, 0.96, 0.92 - foot))
-    figure.text(0.025, 0.955, title, color=QUIET, fontsize=10.5, va="center")
-    figure.text(0.025, foot / 2, legend, color=QUIET, fontsize=min(8.5, 1.05 * width), va="center")
-    return axes
+def _spell_legend(strokes: list[Stroke]) -> list[str]:
+    """What the lines mean; only what is there."""
+    there = {"sure": any(stroke.sure is not None for stroke in strokes)}
+    there |= {"forced": any(s.is_forced and not s.is_guessed for s in strokes)}
+    there |= {"guessed": any(stroke.is_guessed for stroke in strokes)}
+    there |= {kind: any(stroke.kind == kind for stroke in strokes) for kind in ("hidden", "moral")}
+    lines = [text for what, text in _LEGENDS.items() if there[what]]
+    return [f"{_LEGEND} · {lines[0]}", *lines[1:]] if lines else []
 
 
-def _font_size(n_variables: int) -> float:
-    return float(np.clip(13 - n_variables / 12, 7, 11))
+def _new_sheet(names: Sequence[str], strokes: list[Stroke], title: str) -> tuple[Axes, Sheet]:
+    """A figure as wide as names need to be read, its height that of the drawing, title above and legend below."""
+    width, legend = _WIDTHS[0] + min(4.0, len(names) / 15), _spell_legend(strokes)
+    frame = 72 * 0.96 * width, 72 * 0.66 * width
+    sheet = Sheet(names, strokes, frame)
+    if sheet.font < _READABLE and width < _WIDTHS[1]:
+        width = min(_WIDTHS[1], width * _READABLE / sheet.font)
+        frame = 72 * 0.96 * width, 72 * 0.66 * width
+        sheet = Sheet(names, strokes, frame)
+    foot, head, tall = 14.0 * len(legend) + 8, 28.0, sheet.crop(margin=6.0)  # points
+    height = (tall + foot + head) / 72
+    figure = _new_figure(width, height)
+    axes = figure.add_axes((0.02, foot / 72 / height, 0.96, tall / 72 / height))
+    _points_of(axes)
+    figure.text(0.02, 1 - head / 144 / height, title, color=QUIET, fontsize=10.5, va="center")
+    font = min(8.5, 0.92 * width)
+    for line, text in enumerate(legend):
+        figure.text(0.02, (foot - 10 - 14 * line) / 72 / height, text, color=QUIET, fontsize=font, va="center")
+    return axes, sheet
 
 
 def _points_of(axes: Axes) -> tuple[float, float]:
@@ -592,148 +462,6 @@ def _points_of(axes: Axes) -> tuple[float, float]:
     width, height = 72 * inches.width, 72 * inches.height
     axes.set(xlim=(0, width), ylim=(height, 0), autoscale_on=False)
     return width, height
-
-
-def _place_in(adjacency_dd: Array, half_d2: Array, size: tuple[float, float], gap: float) -> Array:
-    margin = half_d2.max(axis=0) + 4
-    room = np.maximum(np.array(size) - 2 * margin, 1)
-    place_d2 = margin + lay_out(adjacency_dd, aspect=room[0] / room[1]) * room
-    return separate(place_d2, half_d2 + gap, size)
-
-
-def _shorten(name: str) -> str:
-    """Cut a long name in its middle: names that begin alike often differ at the end."""
-    name = " ".join(name.split())
-    if len(name) > _NAME_LIMIT:
-        name = f"{name[: _NAME_LIMIT - 7]}…{name[-6:]}"
-    return name.replace("$", r"\$")
-
-
-def _half_boxes(labels: list[str], font: float) -> Array:
-    """Half width and height of a box around each label, in points; an average letter is 0.6 of the font wide."""
-    width = [0.31 * font * max(3, len(label)) + 0.55 * font for label in labels]
-    return np.stack([np.array(width), np.full(len(labels), 0.95 * font)], axis=1)
-
-
-def _dot_radius(n_variables: int) -> float:
-    return float(np.clip(7 - n_variables / 60, 2.5, 5))
-
-
-def _darkness(p: float) -> float:
-    return 0.3 + 0.65 * max(0.0, (p - 0.3) / 0.7)
-
-
-class _Sheet:
-    """Where lines are drawn: around the boxes of other variables, with numbers where there is room."""
-
-    def __init__(self, axes: Axes, place_d2: Array, half_d2: Array, font: float | None) -> None:
-        self.axes, self.place_d2, self.half_d2 = axes, place_d2, half_d2
-        self.font = font  # None where variables are dots: lines are straight then, and have no numbers
-        self.scale = 0.55 if font is None else 1.0
-        self._numbers: list[Array] = []
-
-    def draw(self, stroke: Stroke) -> None:
-        """A line, with a head and a number where it has a direction."""
-        a, b = self.place_d2[stroke.i], self.place_d2[stroke.j]
-        middle = self._find_way(stroke)
-        end = self._draw_head(middle, stroke) if stroke.is_directed else b
-        line_p2 = _bend(a, middle, end)
-        dashes: Any = (0, (3, 2.2)) if stroke.is_moral else "solid"
-        style: dict[str, Any] = {"color": MORAL_LINE if stroke.is_moral else LINE, "alpha": _darkness(stroke.p)}
-        style["solid_capstyle"] = "butt"  # or the line would shine through its head
-        width = (0.5 + 2.4 * stroke.p**2) * self.scale
-        self.axes.plot(*line_p2.T, linewidth=width, linestyle=dashes, zorder=1 + stroke.p, **style)
-        if self.font is not None and stroke.is_directed and stroke.sure is not None:
-            self._draw_number(line_p2, stroke.sure, self.font)
-
-    def _find_way(self, stroke: Stroke) -> Array:
-        """Control point of the least bent line that touches no other box, or as few as possible."""
-        a, b = self.place_d2[stroke.i], self.place_d2[stroke.j]
-        across = np.array([a[1] - b[1], b[0] - a[0]])
-        if self.font is None:
-            return np.asarray((a + b) / 2)
-        others = np.delete(np.arange(len(self.place_d2)), [stroke.i, stroke.j])
-        ways = [(a + b) / 2 + bend * across for bend in (0.0, 0.12, -0.12, 0.24, -0.24, 0.4, -0.4)]
-        return min(ways, key=lambda middle: self._count_hits(_bend(a, middle, b), others))
-
-    def _count_hits(self, line_p2: Array, nodes: NDArray[np.int64]) -> int:
-        gap_pn2 = np.abs(line_p2[:, None] - self.place_d2[nodes]) - self.half_d2[nodes]
-        return int((gap_pn2 < 2).all(axis=-1).any(axis=0).sum())
-
-    def _draw_head(self, middle: Array, stroke: Stroke) -> Array:
-        """A triangle with its tip on the rim, darker for a surer direction; returns where the line has to end."""
-        b = self.place_d2[stroke.j]
-        tip = b - (b - middle) * _rim(b - middle, self.half_d2[stroke.j] + 1.5, self.font is not None)
-        along = (b - middle) / max(float(np.hypot(*(b - middle))), 1e-9)
-        base = np.asarray(tip - self.scale * 10 * along)
-        alpha = _darkness(stroke.p if stroke.sure is None else stroke.sure)
-        style: dict[str, Any] = {"facecolor": INK, "alpha": alpha, "linewidth": 0}
-        if stroke.is_forced:
-            style = {"facecolor": PAPER, "edgecolor": LINE, "linewidth": self.scale}
-        _add_head(self.axes, tip, base, self.scale * 4.6, zorder=2.5, **style)
-        return base
-
-    def _draw_number(self, line_p2: Array, sure: float, font: float) -> None:
-        """How sure a direction is, at the first free place near the middle of its line; nowhere if all are taken."""
-        from matplotlib.patheffects import withStroke
-
-        half_2 = np.array([0.9, 0.42]) * font
-        centres_n2 = np.concatenate([self.place_d2, *(number[None] for number in self._numbers)])
-        halves_n2 = np.concatenate([self.half_d2, np.tile(half_2, (len(self._numbers), 1))])
-        for share in (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74):
-            place_2 = line_p2[round(share * (len(line_p2) - 1))]
-            if not (np.abs(centres_n2 - place_2) < halves_n2 + half_2).all(axis=1).any():
-                halo = [withStroke(linewidth=2.2, foreground=PAPER)]
-                style: dict[str, Any] = {"fontsize": 0.72 * font, "color": INK, "zorder": 2.8, "path_effects": halo}
-                self.axes.text(place_2[0], place_2[1], f"{sure:.2f}", ha="center", va="center", **style)
-                self._numbers.append(place_2)
-                return
-
-
-def _bend(a: Array, middle: Array, b: Array, n_points: int = 41) -> Array:
-    """Points of the quadratic curve from a to b with control point `middle`."""
-    t = np.linspace(0, 1, n_points)[:, None]
-    return np.asarray((1 - t) ** 2 * a + 2 * t * (1 - t) * middle + t**2 * b)
-
-
-def _rim(along_2: Array, half_2: Array, boxed: bool) -> float:
-    """Share of a line that lies inside the box or dot at its end."""
-    with np.errstate(divide="ignore"):
-        share = np.min(half_2 / np.abs(along_2)) if boxed else half_2[0] / max(float(np.hypot(*along_2)), 1e-9)
-    return float(min(share, 0.9))
-
-
-def _draw_boxes(
-    axes: Axes, labels: list[str], place_d2: Array, half_d2: Array, font: float, adjacency_dd: Array
-) -> None:
-    """Names in rounded boxes; variables without links are pale."""
-    from matplotlib.patches import FancyBboxPatch
-
-    linked_d = (adjacency_dd + adjacency_dd.T).sum(axis=0)
-    for label, (x, y), (w, h), linked in zip(labels, place_d2, half_d2, linked_d, strict=True):
-        fill = NODE if linked else "#eef2f5"
-        shape = f"round,pad=0,rounding_size={h * 0.75}"
-        box = FancyBboxPatch((x - w, y - h), 2 * w, 2 * h, boxstyle=shape, fc=fill, ec=PAPER, lw=1.5, zorder=3)
-        axes.add_patch(box)
-        axes.text(x, y, label, ha="center", va="center", fontsize=font, color=PAPER if linked else QUIET, zorder=4)
-
-
-def _draw_dots(
-    axes: Axes, labels: list[str], place_d2: Array, half_d2: Array, font: float, adjacency_dd: Array
-) -> None:
-    """Dots, larger for more links, with names beside them wherever there is room."""
-    from matplotlib.patheffects import withStroke
-
-    degree_d = (adjacency_dd + adjacency_dd.T > 0).sum(axis=0)
-    radius_d = half_d2[:, 0] * (0.7 + 0.15 * np.minimum(degree_d, 6))
-    colours = [NODE if degree else "#c3ccd5" for degree in degree_d]
-    axes.scatter(
-        place_d2[:, 0], place_d2[:, 1], s=(2 * radius_d) ** 2, c=colours, edgecolors=PAPER, linewidths=0.8, zorder=3
-    )
-    halo = [withStroke(linewidth=2, foreground=PAPER)]
-    for node, (x, y), align in place_labels(labels, place_d2, radius_d, font, adjacency_dd):
-        colour = INK if degree_d[node] else QUIET
-        axes.text(x, y, labels[node], ha=align, va="center", color=colour, fontsize=font, zorder=4, path_effects=halo)
 
 
 def place_labels(

@@ -346,7 +346,7 @@ def _list_writers(result: Result, cut: Cut | None, draw: Draw | None) -> dict[st
     writers["report.html"] = text(_render_report)
     writers["graph.png"] = lambda path: draw(result, path, cut) if draw else figures.plot(result, path, cut=cut)
     absent = {"arrows.csv", "dag.csv"} if not result.has_directions else set()
-    absent |= set() if figures.has_matplotlib() else {"graph.png"}
+    absent |= set() if figures.can_draw() else {"graph.png"}
     return {name: writers[name] for name in OUTPUTS if name not in absent}
 
 

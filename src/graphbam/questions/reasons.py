@@ -272,7 +272,7 @@ class Reasons:
 
         title, *lines = str(self).splitlines()
         picture = ""
-        if self.steps and figures.has_matplotlib():
+        if self.steps and figures.can_draw():
             png = base64.b64encode(figures.to_png(self.plot(), dpi=80)).decode("ascii")
             picture = f'<img alt="scatter plots" style="max-width:100%" src="data:image/png;base64,{png}">'
         items = "".join(f"<li>{html.escape(line.strip())}</li>" for line in lines)

@@ -24,7 +24,8 @@ from graphbam.benchmarks.report.rows import EMPTY, OURS, Metric, is_ours
 from graphbam.benchmarks.report.sheets import number
 from graphbam.benchmarks.report.summary import Grid
 from graphbam.errors import GraphbamError
-from graphbam.output.figures import INK, PAPER, QUIET, has_matplotlib, place_labels, save
+from graphbam.output.drawing import INK, PAPER, QUIET
+from graphbam.output.figures import can_draw, place_labels, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -158,7 +159,7 @@ Looks = Mapping[str, Look]
 
 def style() -> contextlib.AbstractContextManager[None]:
     """Fonts and colours of all figures, for the time of a block."""
-    if not has_matplotlib():
+    if not can_draw():
         raise GraphbamError("figures need matplotlib, which is not installed; run: pip install 'graphbam[plot]'")
     import matplotlib
 
