@@ -381,10 +381,10 @@ def test_notebooks_show_a_small_card(directed, monkeypatch):
     for part in ("t.csv", "few &amp; far", "6 variables", 'src="data:image/png;base64,'):
         assert part in card
     assert len(card) < 150_000
-    monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
+    monkeypatch.setattr(figures, "can_draw", lambda: False)
     plain = told._repr_html_()
     assert "<img" not in plain
-    assert "matplotlib is not installed" in plain
+    assert "mini-racer is not installed" in plain
 
 
 @each("p", [np.zeros((2, 2, 3)) - 1, np.full((2, 2, 3), np.nan), np.ones((3, 3, 3))])

@@ -12,8 +12,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping
-from importlib import resources
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,8 @@ import graphbam
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON
 from graphbam.output.files import Link, list_links, write_text
-from graphbam.output.layout import lay_out
-from graphbam.result import Result, suspect_children
+from graphbam.output.layout import LIBRARIES, read_template, read_vendored
+from graphbam.result import OrientedGraph, Result, suspect_children
 
 Array = NDArray[np.float64]
 
@@ -38,7 +37,7 @@ MOST_PAIRS = 20_000
 FDR_LEVELS = (0.01, 0.05, 0.1, 0.2)
 """False-discovery targets the page offers."""
 
-SCRIPTS = ("model.js", "plots.js", "graph.js", "panels.js", "main.js")
+SCRIPTS = ("model.js", "plots.js", "layout.js", "graph.js", "downloads.js", "panels.js", "main.js")
 """Parts of the script, in order."""
 
 _MARK = re.compile(r"\{\{(\w+)\}\}")
@@ -79,11 +78,12 @@ def render(result: Result, cut: Cut | None = None) -> str:
         "version": html.escape(graphbam.__version__),
         "title": html.escape(" ".join(_short_source(result).split())),
         "summary": html.escape(result.summary()),
-        "style": _read("style.css"),
-        "script": '"use strict";\n(() => {\n' + "\n".join(map(_read, SCRIPTS)) + "})();\n",
+        "style": read_template("style.css"),
+        "libraries": "\n".join(map(read_vendored, LIBRARIES)),
+        "script": '"use strict";\n(() => {\n' + "\n".join(map(read_template, SCRIPTS)) + "})();\n",
         "model": _embed(model),
     }
-    text = _MARK.sub(lambda match: parts[match[1]], _read("page.html"))  # one sweep: values are not looked into
+    text = _MARK.sub(lambda match: parts[match[1]], read_template("page.html"))  # one sweep: values are not looked into
     return text.encode("utf-8", "xmlcharrefreplace").decode("utf-8")  # a file name may hold half a character
 
 
@@ -95,11 +95,11 @@ def render_card(result: Result, n_links: int = 8) -> str:
     rows = "".join(_spell_row(link) for link in links[:n_links])
     more = f"<p>… and {len(links) - n_links} more</p>" if len(links) > n_links else ""
     mind = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in result.warnings)
-    if figures.has_matplotlib():
+    if figures.can_draw():
         png = base64.b64encode(figures.to_png(figures.plot(result), dpi=80)).decode("ascii")
         picture = f'<img alt="the graph" style="max-width:100%" src="data:image/png;base64,{png}">'
     else:
-        picture = "<p>No picture: matplotlib is not installed (pip install 'graphbam[plot]').</p>"
+        picture = "<p>No picture: matplotlib or mini-racer is not installed (pip install 'graphbam[plot]').</p>"
     return (
         f"<div><p><b>{html.escape(_short_source(result))}</b> · {result.n_variables} variables · "
         f"{len(links)} link{'' if len(links) == 1 else 's'} {Cut()}</p>"
@@ -120,7 +120,8 @@ def build_model(result: Result, cut: Cut | None = None) -> dict[str, Any]:
 
     Pairs are columns of equal length, likeliest direct link first; `via` is the place of the suspected common child or
     −1, `forward` the probability of i → j in the CPDAG given a link, `way` that of i → j if a direction must be named,
-    `upstream` that of a path from i to j. `graphs` are the graphs with directions that the page offers.
+    `upstream` that of a path from i to j. `graphs` are the graphs with directions that the page offers, `dags` the same
+    with a direction for every link.
 
     Examples
     --------
@@ -139,9 +140,9 @@ def build_model(result: Result, cut: Cut | None = None) -> dict[str, Any]:
     precision_dd, sample = _model_sample(result)
     return {
         "names": list(result.names),
-        "positions": _round(lay_out(result.graph(cut).adjacency), 4).tolist(),
         "pairs": _model_pairs(result, i[kept], j[kept], precision_dd),
-        "graphs": _model_graphs(result, i[kept], j[kept], cut),
+        "graphs": _model_graphs(result, i[kept], j[kept], cut, result.cpdag),
+        "dags": _model_graphs(result, i[kept], j[kept], cut, result.dag),
         "n_pairs": len(p_n),
         "n_rows": result.provenance.get("n_rows_used"),
         "n_rows_read": result.provenance.get("n_rows"),
@@ -196,17 +197,18 @@ def _model_pairs(
     return pairs
 
 
-def _model_graphs(result: Result, i: NDArray[np.int64], j: NDArray[np.int64], cut: Cut) -> list[dict[str, Any]]:
+def _model_graphs(
+    result: Result, i: NDArray[np.int64], j: NDArray[np.int64], cut: Cut, choose: Callable[[Cut], OrientedGraph]
+) -> list[dict[str, Any]]:
     """The graph that was asked for, the usual one, and those of all false-discovery targets."""
     if not result.has_directions:
         return []
     cuts = dict.fromkeys([cut, Cut(), *(Cut(fdr=level) for level in FDR_LEVELS)])
-    return [_model_graph(result, i, j, one) for one in cuts]
+    return [_model_graph(choose(one), i, j, one) for one in cuts]
 
 
-def _model_graph(result: Result, i: NDArray[np.int64], j: NDArray[np.int64], cut: Cut) -> dict[str, Any]:
-    """Places of the links among the pairs, marks (1 for i → j, −1 for j → i, 0 for no direction), forced arrows."""
-    graph = result.cpdag(cut)
+def _model_graph(graph: OrientedGraph, i: NDArray[np.int64], j: NDArray[np.int64], cut: Cut) -> dict[str, Any]:
+    """Places of the links among the pairs, marks (1 for i → j, −1 for j → i, 0 for no direction), forced, guessed."""
     out, back = graph.adjacency[i, j], graph.adjacency[j, i]
     (linked,) = np.nonzero(out | back)
     return {
@@ -215,6 +217,7 @@ def _model_graph(result: Result, i: NDArray[np.int64], j: NDArray[np.int64], cut
         "pairs": linked.tolist(),
         "marks": (out - back)[linked].tolist(),
         "forced": np.flatnonzero((graph.forced | graph.forced.T)[i, j]).tolist(),
+        "guessed": np.flatnonzero((graph.guessed | graph.guessed.T)[i, j]).tolist(),
         "notes": list(graph.notes),
     }
 
@@ -342,10 +345,6 @@ def _embed(model: Mapping[str, Any]) -> str:
     """JSON that is safe inside a script element: plain ASCII, and nothing in it can end the element."""
     text = json.dumps(model, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _read(name: str) -> str:
-    return (resources.files("graphbam") / "output" / "templates" / name).read_text(encoding="utf-8")
 
 
 def _round(values: Array, digits: int) -> Array:

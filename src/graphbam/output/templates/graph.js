@@ -1,415 +1,345 @@
-// ── the graph: pan, zoom, drag, and a small force layout ────────────────────────────────────────────────────
+// ── the graph: Cytoscape.js draws it where layout.js says ───────────────────────────────────────────────────
 
-const PAGE = { width: 1050, height: 700 }; // of the positions that come with the model
-const PAPER = { width: 640, height: 466 }; // of the graph in print, where the room for buttons is not needed
-const BUTTONS = 36; // pixels kept free at the bottom
-const MOST_DRAWN = 1500;
-const MOST_FORCES = 400;
-const svg = document.querySelector("#graph svg");
-const edgeLayer = svg.appendChild(make("g"));
-const nodeLayer = svg.appendChild(make("g"));
-const view = { scale: 1, x: 0, y: 0 };
-const boxed = names.length <= 40;
-const FONT = boxed ? (names.length <= 12 ? 15 : 13) : 11.5;
-const LONGEST_LINK = 230; // pixels of the usual link when all is in view
-let strokes = []; // drawn links: { k, a, b, kind, group, ink, hit, head }; kinds: link, moral, hidden
+const FONT = 13;
+const MOST_DRAWN = { link: 400, moral: 200, hidden: 60 }; // of more, the likeliest
+const MOST_NODES = 400; // of more, those with links
+const LARGEST = 1.4; // a small graph is not blown up beyond this
+const MARGIN = 14;
+const DENSE_FROM = 80; // variables
+const HEADS = { link: 1, moral: 0.3, hidden: 0.3 };
+const ruler = document.createElement("canvas").getContext("2d");
+let drawing = { nodes: [], links: [], places: [], routes: [], size: [1, 1] }; // what is in view, and where
+let cy = null;
 
-const nodes = names.map((name, n) => {
-  const [x, y] = [model.positions[n][0] * PAGE.width, model.positions[n][1] * PAGE.height];
-  return { n, x, y, home: { x, y }, start: { x, y }, vx: 0, vy: 0, halfWidth: 6, halfHeight: 6, radius: 6, degree: 0 };
-});
+// ── what is drawn ───────────────────────────────────────────────────────────────────────────────────────────
 
-function buildNodes() {
-  const ruler = document.createElement("canvas").getContext("2d");
-  ruler.font = `${FONT}px ${getComputedStyle(document.body).fontFamily}`;
-  for (const node of nodes) {
-    const label = shorten(names[node.n]);
-    node.textWidth = ruler.measureText(label).width;
-    if (boxed) [node.halfWidth, node.halfHeight] = [Math.max(1.6 * FONT, node.textWidth / 2 + 10), FONT];
-    const shape = boxed
-      ? make("rect", { x: -node.halfWidth, y: -FONT, width: 2 * node.halfWidth, height: 2 * FONT, rx: 9 })
-      : make("circle", { r: 6 });
-    const group = make("g", { class: boxed ? "node" : "node dot", tabindex: 0, role: "button", "aria-label": names[node.n] });
-    group.append(shape, make("text", { "font-size": FONT }, label));
-    group.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
-      event.preventDefault();
-      event.stopPropagation();
-      pickNode(node.n);
-    });
-    group.addEventListener("pointerenter", (event) => showTip(event, names[node.n]));
-    group.addEventListener("pointerleave", hideTip);
-    group.addEventListener("pointerdown", (event) => startDrag(event, node));
-    Object.assign(node, { group, shape, text: group.lastChild });
-    nodeLayer.append(group);
-  }
+/** Links in view, as { k, kind, a, b, p, isDirected, isForced, isGuessed, sure }; the faintest first. */
+function listStrokes() {
+  const found = { hidden: state.hidden ? listHidden() : [], moral: state.moral ? listMoral() : [], link: listLinks() };
+  const said = { hidden: "pairs with a hidden cause", moral: "pairs with a common child", link: "links" };
+  const limits = Object.entries(found).filter(([kind, some]) => some.length > MOST_DRAWN[kind]);
+  byId("limit").textContent = limits.map(([kind, some]) => ` · of ${some.length} ${said[kind]}, the ${MOST_DRAWN[kind]} likeliest are drawn`).join("");
+  return Object.entries(found).flatMap(([kind, some]) => some.slice(0, MOST_DRAWN[kind]).reverse().map((k) => describeStroke(k, kind)));
 }
 
-/** Make the links that pass the threshold, the faintest first so that the surest lie on top. */
-function buildEdges() {
-  const links = listLinks();
-  const direct = links.slice(0, MOST_DRAWN).reverse();
-  const moral = state.moral ? listMoral().slice(0, MOST_DRAWN).reverse() : [];
-  byId("limit").textContent = links.length > MOST_DRAWN ? `· the ${MOST_DRAWN} likeliest of ${links.length} links are drawn` : "";
-  nodes.forEach((node) => (node.degree = 0));
-  const hidden = state.hidden ? listHidden().slice(0, MOST_DRAWN).reverse() : [];
-  const drawn = { hidden, moral, link: direct };
-  strokes = Object.entries(drawn).flatMap(([kind, some]) => some.map((k) => buildEdge(k, kind)));
-  edgeLayer.replaceChildren(...strokes.map((stroke) => stroke.group));
-  for (const node of nodes) node.group.classList.toggle("lone", node.degree === 0);
-}
-
-function buildEdge(k, kind) {
+function describeStroke(k, kind) {
   const p = { link: pairs.skeleton, moral: pairs.moral, hidden: pairs.hidden }[kind][k];
-  const [a, b] = endsOf(k).map((n) => nodes[n]);
-  if (kind === "link") [a, b].forEach((node) => (node.degree += 1));
-  const thin = (boxed ? 1 : 0.6) * (kind === "link" ? 1 : 0.55);
-  const ink = make("path", { class: "ink", "stroke-width": (thin * (0.8 + 4.2 * p * p)).toFixed(2), "stroke-opacity": (0.25 + 0.6 * p).toFixed(2) });
-  const hit = make("path", { class: "hit" });
-  const isArrow = kind === "link" && directionOf(k);
-  const strength = kind === "hidden" ? p : isArrow ? chancesOf(k).there : 0;
-  const head = isArrow || kind === "hidden" ? make("path", { class: isArrow && isForced(k) ? "head hollow" : "head", "fill-opacity": (0.25 + 0.75 * strength).toFixed(2) }) : null;
-  const group = make("g", { class: kind === "link" ? "edge" : `edge ${kind}`, "data-pair": k });
-  group.append(ink, ...(head ? [head] : []), hit);
-  group.addEventListener("click", () => pickPair(k));
-  group.addEventListener("pointerenter", (event) => {
-    showTip(event, `${spell(k)}   ${describeEdge(k, kind)}`);
-    showPair(k);
-  });
-  group.addEventListener("pointerleave", () => {
-    hideTip();
-    showPair(null);
-  });
-  return { k, a, b, kind, group, ink, hit, head };
+  const [a, b] = endsOf(k);
+  const isDirected = kind === "link" && directionOf(k) !== 0;
+  const marks = { isDirected, isForced: isDirected && isForced(k), isGuessed: isDirected && isGuessed(k) };
+  return { k, kind, a, b, p, ...marks, sure: isDirected ? chancesOf(k).there : p };
 }
 
-function describeEdge(k, kind) {
-  const p = pairs.skeleton[k].toFixed(2);
-  if (kind === "hidden") return `hidden common cause ${pairs.hidden[k].toFixed(2)}, direct link ${p}`;
-  if (kind === "moral") return `${p} direct, ${pairs.moral[k].toFixed(2)} common child`;
-  if (state.graph === null) return p;
-  return directionOf(k) ? `link ${p}, this way ${chancesOf(k).there.toFixed(2)}` : `link ${p}, direction left open`;
+const degreeOf = (n) => drawing.links.filter(({ a, b, kind }) => kind === "link" && (a === n || b === n)).length;
+
+/** Variables in view: all, or the one in focus with its surroundings. */
+function listNodes(strokes) {
+  if (!state.focus) {
+    const touched = new Set(strokes.flatMap(({ a, b }) => [a, b]));
+    const lone = names.map((_, n) => n).filter((n) => !touched.has(n));
+    const left = Math.max(0, MOST_NODES - touched.size);
+    if (lone.length > left) byId("limit").textContent += ` · ${lone.length - left} variables without links are not drawn`;
+    return [...touched, ...lone.slice(0, left)].sort((m, n) => m - n);
+  }
+  const { n, way } = state.focus;
+  const links = strokes.filter(({ kind }) => kind === "link" || way === "near");
+  if (way === "near") return [...new Set([n, ...links.filter(({ a, b }) => a === n || b === n).flatMap(({ a, b }) => [a, b])])];
+  const found = new Set([n]);
+  for (const m of found) {
+    for (const { a, b, isDirected } of links) {
+      const [from, to] = way === "up" ? [b, a] : [a, b];
+      if (isDirected && from === m) found.add(to);
+    }
+  }
+  if (pairs.upstream) names.forEach((_, m) => chanceOf(m) >= 0.5 && found.add(m));
+  return [...found];
 }
 
-// ── drawing ─────────────────────────────────────────────────────────────────────────────────────────────────
+/** In a view of what is upstream or downstream: how likely a variable is; null where that is not known. */
+function chanceOf(m) {
+  if (!state.focus || state.focus.way === "near" || !pairs.upstream || m === state.focus.n) return null;
+  return state.focus.way === "up" ? upstreamOf(m, state.focus.n) : upstreamOf(state.focus.n, m);
+}
 
-const toScreen = (node) => [node.x * view.scale + view.x, node.y * view.scale + view.y];
+function labelOf(n) {
+  const chance = chanceOf(n);
+  const isTight = !state.focus && (names.length >= DENSE_FROM || (names.length > 20 && byId("graph").clientWidth < 600));
+  return shorten(names[n], isTight ? 16 : 20) + (chance === null ? "" : `  ${chance.toFixed(2)}`);
+}
+
+/** Lay out what is in view for a frame, in pixels; returns the scale at which it fits. */
+function arrange(frame) {
+  const strokes = listStrokes();
+  const nodes = listNodes(strokes);
+  const place = new Map(nodes.map((n, at) => [n, at]));
+  const links = strokes.filter(({ a, b }) => place.has(a) && place.has(b));
+  ruler.font = `${FONT}px ${getComputedStyle(document.body).fontFamily}`;
+  const labels = nodes.map(labelOf);
+  const sizes = labels.map((label) => [Math.max(2.4 * FONT, ruler.measureText(label).width + 16), 2 * FONT]);
+  const told = links.map(({ a, b, isDirected, kind }) => [place.get(a), place.get(b), isDirected, HEADS[kind]]);
+  drawing = { nodes, labels, sizes, links, ...layOut({ sizes, links: told, frame }, nodes.length >= DENSE_FROM ? DENSE : LANES) };
+  return Math.min(LARGEST, frame[0] / drawing.size[0], frame[1] / drawing.size[1]);
+}
+
+// ── on the screen ───────────────────────────────────────────────────────────────────────────────────────────
+
+/** Room for the graph: as wide as the page lets it be, and as tall as so many variables need. */
+function chooseFrame() {
+  const width = byId("graph").clientWidth;
+  const shape = width < 600 ? Math.min(1.8, 0.6 + names.length / 26) : Math.min(names.length >= DENSE_FROM ? 0.95 : 0.72, 0.45 + names.length / 60);
+  const tallest = Math.max(500, window.innerHeight * (names.length >= DENSE_FROM || width < 600 ? 1.25 : 0.8));
+  return [width - 2 * MARGIN, Math.max(260, Math.min(width * shape, tallest)) - 2 * MARGIN];
+}
 
 function redraw() {
-  for (const stroke of strokes) drawEdge(stroke);
-  for (const node of nodes) {
-    const [x, y] = toScreen(node);
-    node.group.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
-  }
-  if (!boxed) placeLabels();
-}
-
-function drawEdge(stroke) {
-  const [ax, ay] = toScreen(stroke.a);
-  const [bx, by] = toScreen(stroke.b);
-  const bend = findBend(stroke, ax, ay, bx, by);
-  const [cx, cy] = [(ax + bx) / 2 - bend * (by - ay), (ay + by) / 2 + bend * (bx - ax)];
-  const head = stroke.head ? arrowHead(stroke.b, cx, cy, bx, by) : null;
-  const tail = head && stroke.kind === "hidden" ? arrowHead(stroke.a, cx, cy, ax, ay) : null; // one at either end
-  const [ex, ey] = head ? head.base : [bx, by];
-  const [sx, sy] = tail ? tail.base : [ax, ay];
-  const path = `M${sx.toFixed(1)} ${sy.toFixed(1)}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${ex.toFixed(1)} ${ey.toFixed(1)}`;
-  stroke.ink.setAttribute("d", path);
-  stroke.hit.setAttribute("d", path);
-  if (head) stroke.head.setAttribute("d", head.path + (tail ? tail.path : ""));
-}
-
-const BENDS = [0, 0.12, -0.12, 0.24, -0.24, 0.4, -0.4];
-
-/** How far a line has to bend to touch no other box; one that is no link bends anyway, to be seen beside others. */
-function findBend({ a, b, kind }, ax, ay, bx, by) {
-  if (!boxed) return { link: 0, moral: 0.1, hidden: -0.1 }[kind];
-  let [best, fewest] = [0, Infinity];
-  for (const bend of kind === "link" ? BENDS : BENDS.slice(1)) {
-    const [cx, cy] = [(ax + bx) / 2 - bend * (by - ay), (ay + by) / 2 + bend * (bx - ax)];
-    const hits = nodes.filter((node) => node !== a && node !== b && isOnWay(node, ax, ay, cx, cy, bx, by)).length;
-    if (hits < fewest) [best, fewest] = [bend, hits];
-    if (!hits) break;
-  }
-  return best;
-}
-
-function isOnWay(node, ax, ay, cx, cy, bx, by) {
-  const [x, y] = toScreen(node);
-  for (let t = 0.04; t < 1; t += 0.04) {
-    const [u, v, w] = [(1 - t) * (1 - t), 2 * t * (1 - t), t * t];
-    if (Math.abs(u * ax + v * cx + w * bx - x) < node.halfWidth + 3 && Math.abs(u * ay + v * cy + w * by - y) < node.halfHeight + 3) return true;
-  }
-  return false;
-}
-
-/** A triangle whose tip touches the rim of the node it points to, and the middle of its base, where the line ends. */
-function arrowHead(node, ax, ay, bx, by) {
-  const length = Math.hypot(bx - ax, by - ay) || 1;
-  const [ux, uy] = [(bx - ax) / length, (by - ay) / length];
-  const rim = boxed ? Math.min(node.halfWidth / (Math.abs(ux) || 1e-9), node.halfHeight / (Math.abs(uy) || 1e-9)) : node.radius;
-  const [tx, ty] = [bx - (rim + 2) * ux, by - (rim + 2) * uy];
-  const [long, wide] = boxed ? [13, 6] : [8, 3.8];
-  const [mx, my] = [tx - long * ux, ty - long * uy];
-  const points = [[tx, ty], [mx - wide * uy, my + wide * ux], [mx + wide * uy, my - wide * ux]];
-  return { path: `M${points.map((point) => point.map((value) => value.toFixed(1)).join(" ")).join("L")}Z`, base: [mx, my] };
-}
-
-/** Names beside dots, away from their links, most linked first; one that would cover something waits for room. */
-function placeLabels() {
-  const taken = [];
-  for (const node of nodes) node.links = [];
-  for (const { a, b } of strokes) {
-    const [dx, dy] = [b.x - a.x, b.y - a.y];
-    const length = Math.hypot(dx, dy) || 1;
-    a.links.push([dx / length, dy / length]);
-    b.links.push([-dx / length, -dy / length]);
-  }
-  for (const node of nodes) {
-    node.radius = 4 + Math.min(node.degree, 8) * 0.5;
-    node.shape.setAttribute("r", node.radius);
-    const [x, y] = toScreen(node);
-    taken.push([x - node.radius, y - node.radius, x + node.radius, y + node.radius]);
-  }
-  const isPicked = (node) => node.group.classList.contains("picked") || node.group.classList.contains("child");
-  const order = [...nodes].sort((a, b) => isPicked(b) - isPicked(a) || b.degree - a.degree || a.n - b.n);
-  for (const node of order) placeLabel(node, taken, isPicked(node));
-}
-
-function placeLabel(node, taken, isForced) {
-  const [x, y] = toScreen(node);
-  const [w, h, gap] = [node.textWidth, 13, node.radius + 3];
-  const sides = [[gap + w / 2, 0], [-gap - w / 2, 0], [0, -gap - h / 2], [0, gap + h / 2]];
-  const crowd = ([dx, dy]) => Math.max(-1, ...node.links.map(([ux, uy]) => (ux * dx + uy * dy) / Math.hypot(dx, dy)));
-  sides.sort((a, b) => crowd(a) - crowd(b));
-  const boxOf = ([dx, dy]) => [x + dx - w / 2, y + dy - h / 2, x + dx + w / 2, y + dy + h / 2];
-  const isFree = (box) => !taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]);
-  const side = sides.find((offset) => isFree(boxOf(offset))) || (isForced ? sides[0] : null);
-  node.text.style.display = side ? "" : "none";
-  if (!side) return;
-  taken.push(boxOf(side));
-  node.text.setAttribute("x", side[0]);
-  node.text.setAttribute("y", side[1]);
-}
-
-// ── pan and zoom ────────────────────────────────────────────────────────────────────────────────────────────
-
-function fit({ width, height } = svg.getBoundingClientRect()) {
-  if (!width) return;
-  const margin = boxed ? 18 : 30;
-  const side = (key, half) => [Math.min(...nodes.map((node) => node[key])), Math.max(...nodes.map((node) => node[key])), Math.max(...nodes.map((node) => node[half]))];
-  const [left, right, halfWidth] = side("x", "halfWidth");
-  const [top, bottom, halfHeight] = side("y", "halfHeight");
-  const across = (width - 2 * (halfWidth + margin)) / Math.max(right - left, 1);
-  const down = (height - BUTTONS - 2 * (halfHeight + margin)) / Math.max(bottom - top, 1);
-  view.scale = Math.max(0.05, Math.min(across, down, LONGEST_LINK / usualLink()));
-  view.x = width / 2 - (view.scale * (left + right)) / 2;
-  view.y = (height - BUTTONS) / 2 - (view.scale * (top + bottom)) / 2;
-}
-
-function usualLink() {
-  const lengths = strokes.filter((stroke) => stroke.kind === "link").map(({ a, b }) => Math.hypot(a.x - b.x, a.y - b.y));
-  return lengths.sort((a, b) => a - b)[lengths.length >> 1] || 100;
-}
-
-function zoom(factor, x, y) {
-  const { width, height } = svg.getBoundingClientRect();
-  [x, y] = [x ?? width / 2, y ?? height / 2];
-  const scale = Math.min(20, Math.max(0.05, view.scale * factor));
-  view.x = x - ((x - view.x) * scale) / view.scale;
-  view.y = y - ((y - view.y) * scale) / view.scale;
-  view.scale = scale;
-  redraw();
-}
-
-function startPan(event) {
-  if (event.target.closest(".node, .edge") || event.pointerType === "touch") return;
-  const [x, y] = [event.clientX - view.x, event.clientY - view.y];
-  let moved = false;
-  follow(event, (now) => {
-    moved = moved || Math.hypot(now.clientX - event.clientX, now.clientY - event.clientY) > 3;
-    [view.x, view.y] = [now.clientX - x, now.clientY - y];
-    redraw();
-  }, () => moved || pickPair(null));
-}
-
-/** Follow the pointer until it is released. */
-function follow(event, onMove, onEnd) {
-  const end = () => {
-    window.removeEventListener("pointermove", onMove);
-    window.removeEventListener("pointerup", end);
-    window.removeEventListener("pointercancel", end);
-    onEnd();
-  };
-  window.addEventListener("pointermove", onMove);
-  window.addEventListener("pointerup", end);
-  window.addEventListener("pointercancel", end);
-}
-
-function startDrag(event, node) {
-  event.preventDefault();
-  event.stopPropagation();
-  node.group.focus({ preventScroll: true });
-  const frame = svg.getBoundingClientRect();
-  const { clientX, clientY } = event;
-  let moved = false;
-  follow(event, (now) => {
-    if (!moved && Math.hypot(now.clientX - clientX, now.clientY - clientY) < 4) return;
-    moved = true;
-    hideTip();
-    node.held = { x: (now.clientX - frame.left - view.x) / view.scale, y: (now.clientY - frame.top - view.y) / view.scale };
-    Object.assign(node, node.held);
-    redraw(); // at once; the others follow
-    warm(0.5);
-  }, () => {
-    if (node.held) [node.home, node.isPinned] = [node.held, true]; // it stays where it was dropped
-    node.held = null;
-    if (!moved) pickNode(node.n);
+  const frame = chooseFrame();
+  const scale = arrange(frame);
+  byId("graph").style.height = `${Math.ceil(Math.min(frame[1], drawing.size[1] * scale) + 2 * MARGIN)}px`;
+  const nodes = drawing.nodes.map((n, at) => ({ group: "nodes", data: { id: `n${n}`, n, label: drawing.labels[at], width: drawing.sizes[at][0], height: drawing.sizes[at][1] }, position: { x: drawing.places[at][0], y: drawing.places[at][1] } }));
+  const touched = new Set(drawing.links.filter(({ kind }) => kind === "link").flatMap(({ a, b }) => [a, b]));
+  for (const { data } of nodes) data.isLone = touched.has(data.n) ? 0 : 1;
+  cy.batch(() => {
+    cy.elements().remove();
+    cy.add([...nodes, ...drawing.links.map(asEdge)]);
   });
-}
-
-// ── forces ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-let heat = 0;
-let isFree = false; // whether variables may leave home for good
-
-function warm(amount) {
-  const wasCold = heat < 0.01;
-  heat = Math.max(heat, amount);
-  if (wasCold) requestAnimationFrame(animate);
-}
-
-function animate() {
-  tick();
-  redraw();
-  heat *= 0.95;
-  if (heat >= 0.01 || nodes.some((node) => node.held)) requestAnimationFrame(animate);
-  else if (isFree) goHome();
-}
-
-/** One step: links pull to the usual length, variables push each other away, home pulls gently back. */
-function tick() {
-  const length = usualLength();
-  if (nodes.length <= MOST_FORCES) pushApart(length);
-  for (const { a, b, kind } of strokes) {
-    const [dx, dy] = [b.x - a.x, b.y - a.y];
-    const distance = Math.hypot(dx, dy) || 1;
-    const pull = ((distance - length) / distance) * (kind === "link" ? 0.06 : 0.01) * heat;
-    a.vx += pull * dx;
-    a.vy += pull * dy;
-    b.vx -= pull * dx;
-    b.vy -= pull * dy;
-  }
-  for (const node of nodes) {
-    const goal = isFree ? { x: PAGE.width / 2, y: PAGE.height / 2 } : node.home;
-    const strength = isFree ? 0.012 * heat : 0.12;
-    node.vx = 0.72 * (node.vx + strength * (goal.x - node.x));
-    node.vy = 0.72 * (node.vy + strength * (goal.y - node.y));
-    node.x += node.vx;
-    node.y += node.vy;
-    const fixed = node.held || (node.isPinned ? node.home : null);
-    if (fixed) [node.x, node.y, node.vx, node.vy] = [fixed.x, fixed.y, 0, 0];
-  }
-}
-
-function usualLength() {
-  return 0.75 * Math.sqrt((PAGE.width * PAGE.height) / nodes.length);
-}
-
-function pushApart(length) {
-  for (let n = 0; n < nodes.length; n++) {
-    for (let m = 0; m < n; m++) {
-      const [a, b] = [nodes[n], nodes[m]];
-      const [dx, dy] = [a.x - b.x + 1e-3 * (n - m), a.y - b.y];
-      const squared = dx * dx + dy * dy + 1;
-      if (squared > 9 * length * length) continue;
-      const push = ((isFree ? 0.25 : 0.05) * heat * length * length) / squared / Math.sqrt(squared) * 2;
-      a.vx += push * dx;
-      a.vy += push * dy;
-      b.vx -= push * dx;
-      b.vy -= push * dy;
-    }
-  }
-}
-
-/** Push overlapping names apart at the present zoom. */
-function separate(rounds = 80) {
-  for (let round = 0; round < rounds; round++) {
-    let clashes = 0;
-    for (let n = 0; n < nodes.length; n++) {
-      for (let m = 0; m < n; m++) {
-        const [a, b] = [nodes[n], nodes[m]];
-        const [dx, dy] = [a.x - b.x + 1e-6 * (n - m), a.y - b.y + 1e-6 * (n - m)];
-        const ox = (a.halfWidth + b.halfWidth + 6) / view.scale - Math.abs(dx);
-        const oy = (a.halfHeight + b.halfHeight + 6) / view.scale - Math.abs(dy);
-        if (ox <= 0 || oy <= 0) continue;
-        clashes++;
-        const [sx, sy] = ox < oy ? [(Math.sign(dx) * ox) / 2, 0] : [0, (Math.sign(dy) * oy) / 2];
-        [a.x, a.y, b.x, b.y] = [a.x + sx, a.y + sy, b.x - sx, b.y - sy];
-      }
-    }
-    if (!clashes) break;
-  }
-}
-
-/** Where variables are now becomes where they belong. */
-function goHome() {
-  isFree = false;
+  cy.resize();
   fit();
-  if (boxed) separate();
-  for (const node of nodes) node.home = { x: node.x, y: node.y };
-  fit();
-  redraw();
+  mark(state.pair, state.node);
+  drawKey();
+  sayFocus();
+  byId("graph").setAttribute("aria-label", `Graph of ${count(drawing.nodes.length, "variable")} with ${count(drawing.links.length, "line")}; the tables below say the same`);
 }
 
-function arrange() {
-  isFree = true;
-  for (const node of nodes) node.isPinned = false;
-  if (matchMedia("(prefers-reduced-motion: reduce)").matches || nodes.length > MOST_FORCES) {
-    for (heat = 1; heat > 0.01; heat *= 0.97) tick();
-    goHome();
-  } else warm(1);
+/** A link for Cytoscape; points of its route are told by how far along, and how far beside, the line between centres. */
+function asEdge(link, at) {
+  const [route, place] = [drawing.routes[at], new Map(drawing.nodes.map((n, k) => [n, drawing.places[k]]))];
+  const [[ax, ay], [bx, by]] = [place.get(link.a), place.get(link.b)];
+  const [dx, dy, squared] = [bx - ax, by - ay, (bx - ax) ** 2 + (by - ay) ** 2];
+  const inner = route.slice(1, -1);
+  const data = {
+    id: `${link.kind}${link.k}`, source: `n${link.a}`, target: `n${link.b}`, k: link.k, kind: link.kind,
+    width: link.kind === "link" ? 0.9 + (drawing.nodes.length >= DENSE_FROM ? 1.2 : 2.8) * link.p * link.p : 1.7, ink: 0.35 + 0.6 * link.p, head: 0.4 + 0.6 * link.sure,
+    weights: inner.map(([x, y]) => (((x - ax) * dx + (y - ay) * dy) / squared).toFixed(5)).join(" "),
+    distances: inner.map(([x, y]) => (((y - ay) * dx - (x - ax) * dy) / Math.sqrt(squared)).toFixed(2)).join(" "),
+    start: `${(route[0][0] - ax).toFixed(2)}px ${(route[0][1] - ay).toFixed(2)}px`,
+    end: `${(route.at(-1)[0] - bx).toFixed(2)}px ${(route.at(-1)[1] - by).toFixed(2)}px`,
+    mark: link.kind === "hidden" ? "both" : link.isGuessed ? "guessed" : link.isForced ? "forced" : link.isDirected ? "sure" : "none",
+  };
+  return { group: "edges", data };
 }
 
-function reset() {
-  for (const node of nodes) Object.assign(node, node.start, { home: node.start, isPinned: false, vx: 0, vy: 0 });
-  [heat, isFree] = [0, false];
-  fit();
-  if (boxed) goHome();
-  redraw();
+function fit() {
+  const box = byId("canvas").getBoundingClientRect();
+  if (!box.width) return;
+  const zoom = Math.min(LARGEST, (box.width - 2 * MARGIN) / drawing.size[0], (box.height - 2 * MARGIN) / drawing.size[1]);
+  cy.viewport({ zoom, pan: { x: (box.width - zoom * drawing.size[0]) / 2, y: (box.height - zoom * drawing.size[1]) / 2 } });
+}
+
+const zoomBy = (factor) => cy.zoom({ level: cy.zoom() * factor, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } });
+
+/** Colours as the style sheet has them at this moment: light, dark or paper. */
+function readColours() {
+  const style = getComputedStyle(document.documentElement);
+  const named = ["well", "ink", "accent", "on-accent", "line", "pick", "moral", "lone", "lone-ink"];
+  return Object.fromEntries(named.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+}
+
+function listStyles() {
+  const colour = readColours();
+  const font = getComputedStyle(document.body).fontFamily;
+  const isMark = (mark) => `edge[mark = "${mark}"]`;
+  const routed = { "curve-style": "unbundled-bezier", "edge-distances": "node-position", "control-point-weights": "data(weights)", "control-point-distances": "data(distances)", "source-endpoint": "data(start)", "target-endpoint": "data(end)" };
+  return [
+    { selector: "node", style: { shape: "round-rectangle", width: "data(width)", height: "data(height)", label: "data(label)", "background-color": colour.accent, color: colour["on-accent"], "font-size": FONT, "font-family": font, "text-valign": "center", "text-halign": "center", "min-zoomed-font-size": 4, "border-width": 0, "overlay-opacity": 0 } },
+    { selector: "node[isLone = 1]", style: { "background-color": colour.lone, color: colour["lone-ink"] } },
+    { selector: "edge", style: { ...routed, width: "data(width)", "line-color": colour.line, "line-opacity": "data(ink)", "arrow-scale": 1.05, "overlay-opacity": 0, "target-arrow-color": colour.ink, "source-arrow-color": colour.ink } },
+    { selector: "edge.moved", style: { "curve-style": "straight", "source-endpoint": "outside-to-node", "target-endpoint": "outside-to-node" } },
+    { selector: isMark("sure"), style: { "target-arrow-shape": "triangle" } },
+    { selector: isMark("forced"), style: { "target-arrow-shape": "triangle", "target-arrow-fill": "hollow", "target-arrow-color": colour.line } },
+    { selector: isMark("guessed"), style: { "target-arrow-shape": "vee", "target-arrow-fill": "hollow", "target-arrow-color": colour.line } },
+    { selector: "edge[kind = 'moral']", style: { "line-color": colour.moral, "line-style": "dashed" } },
+    { selector: isMark("both"), style: { "line-color": colour.pick, "line-style": "dashed", "target-arrow-shape": "triangle", "source-arrow-shape": "triangle", "target-arrow-color": colour.pick, "source-arrow-color": colour.pick } },
+    { selector: "node.picked", style: { "border-width": 3, "border-color": colour.pick } },
+    { selector: "node.child", style: { "border-width": 3, "border-color": colour.moral } },
+    { selector: "edge.picked, edge.witness", style: { "line-color": colour.pick, "line-opacity": 1, "target-arrow-color": colour.pick, "source-arrow-color": colour.pick } },
+    { selector: "edge.witness", style: { "line-style": "dotted" } },
+    { selector: ".faded", style: { opacity: 0.16 } },
+  ];
 }
 
 // ── marks ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Mark a pair with its suspected common child, or a variable with its neighbours. */
 function mark(k, n) {
-  for (const node of nodes) node.group.classList.remove("picked", "child", "near");
-  svg.classList.toggle("faded", n !== null);
+  if (!cy) return;
   const child = k !== null && isMoral(k) ? pairs.via[k] : -1;
   const ends = k === null ? [] : [pairs.i[k], pairs.j[k]];
-  for (const end of ends) nodes[end].group.classList.add("picked");
-  if (child >= 0) nodes[child].group.classList.add("child");
-  if (n !== null) nodes[n].group.classList.add("picked", "near");
   const witnesses = child < 0 ? [] : ends.map((end) => findPair(end, child));
-  for (const stroke of strokes) {
-    const isNear = n !== null && (stroke.a.n === n || stroke.b.n === n);
-    stroke.group.classList.toggle("picked", stroke.k === k);
-    stroke.group.classList.toggle("witness", witnesses.includes(stroke.k));
-    stroke.group.classList.toggle("near", isNear);
-    if (isNear) [stroke.a, stroke.b].forEach((node) => node.group.classList.add("near"));
-  }
-  if (!boxed) placeLabels();
+  cy.batch(() => {
+    cy.elements().removeClass("picked child witness faded");
+    for (const end of n === null ? ends : [n]) cy.$id(`n${end}`).addClass("picked");
+    if (child >= 0) cy.$id(`n${child}`).addClass("child");
+    cy.edges().filter((edge) => edge.data("k") === k).addClass("picked");
+    cy.edges().filter((edge) => witnesses.includes(edge.data("k"))).addClass("witness");
+    if (n !== null && !state.focus && cy.$id(`n${n}`).nonempty()) cy.elements().not(cy.$id(`n${n}`).closedNeighborhood()).addClass("faded");
+  });
 }
 
-function showTip(event, text) {
-  const frame = svg.getBoundingClientRect();
+function describeEdge(k, kind) {
+  const p = pairs.skeleton[k].toFixed(2);
+  if (kind === "hidden") return `hidden common cause ${pairs.hidden[k].toFixed(2)}, direct link ${p}`;
+  if (kind === "moral") return `${p} direct, ${pairs.moral[k].toFixed(2)} common child`;
+  if (state.view === "links") return p;
+  if (!directionOf(k)) return `link ${p}, direction left open`;
+  return `link ${p}, this way ${chancesOf(k).there.toFixed(2)}${isGuessed(k) ? ", a guess" : ""}`;
+}
+
+function showTip({ x, y } = { x: 0, y: 0 }, text) {
   const tip = byId("tip");
   tip.textContent = text;
   tip.hidden = false;
-  tip.style.left = `${Math.min(event.clientX - frame.left + 14, frame.width - tip.offsetWidth - 8)}px`;
-  tip.style.top = `${Math.max(event.clientY - frame.top - 34, 4)}px`;
+  tip.style.left = `${Math.max(4, Math.min(x + 14, cy.width() - tip.offsetWidth - 8))}px`;
+  tip.style.top = `${Math.max(y - 34, 4)}px`;
 }
 
 function hideTip() {
   byId("tip").hidden = true;
+}
+
+// ── focus ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Show a variable with its surroundings (`way`: near, up or down), or, for null, the whole graph. */
+function setFocus(n, way = "near") {
+  state.focus = n === null ? null : { n, way };
+  if (n !== null) [state.node, state.pair] = [n, null];
+  redraw();
+  drawDetail();
+}
+
+function sayFocus() {
+  const n = state.focus ? state.focus.n : state.node;
+  byId("focus").hidden = n === null;
+  if (n === null) return;
+  byId("focus-name").textContent = flat(names[n]);
+  for (const way of ["near", "up", "down"]) byId(`focus-${way}`).setAttribute("aria-pressed", Boolean(state.focus) && state.focus.way === way);
+  for (const way of ["up", "down"]) byId(`focus-${way}`).hidden = state.view === "links" && !pairs.upstream;
+  byId("focus-all").hidden = !state.focus;
+  const what = !state.focus ? "" : { near: "It, and what it is linked with.", up: "What a path of arrows leads from to it", down: "What a path of arrows leads to from it" }[state.focus.way];
+  byId("focus-said").textContent = what && state.focus.way !== "near" ? `${what}${pairs.upstream ? ", with how likely that is" : ""}${drawing.nodes.length === 1 ? ": nothing that is likely" : ""}.` : what;
+}
+
+// ── legend ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+const KEYS = {
+  sure: "an arrow: the first acts on the second; the stronger the head, the likelier this way",
+  guessed: "an open head: a guess, since data like these fit the other way as well",
+  forced: "a hollow head: by itself another direction is likelier, and only the graph as a whole needs this one",
+  none: "no head: linked, and the direction is left open",
+  plain: "a line: linked directly",
+  both: "dashed, two heads: something outside the table is behind both",
+  moral: "dashed, no head: not linked, but both act on a third",
+};
+
+function listKeys() {
+  const found = new Set(drawing.links.map((link, at) => (link.kind === "moral" ? "moral" : asEdge(link, at).data.mark)));
+  if (found.delete("none")) found.add(state.view === "links" ? "plain" : "none");
+  return Object.keys(KEYS).filter((key) => found.has(key));
+}
+
+function drawKey() {
+  const items = listKeys().map((key) => make("span", {}, drawSample(key), ` ${KEYS[key]}`));
+  if (drawing.links.length) items.push(make("span", {}, "the wider a line, the likelier the link"));
+  byId("key").replaceChildren(...items);
+}
+
+function drawSample(key) {
+  const svg = make("svg", { class: `sample ${key}`, viewBox: "0 0 34 12", width: 34, height: 12, "aria-hidden": "true" });
+  const [left, right] = [key === "both" ? 9 : 1, ["none", "plain", "moral", "guessed"].includes(key) ? 33 : 25];
+  svg.append(make("path", { class: "ink", d: `M${left} 6H${right}` }));
+  if (["sure", "forced", "both"].includes(key)) svg.append(make("path", { class: "head", d: "M33 6L24 2V10Z" }));
+  if (key === "both") svg.append(make("path", { class: "head", d: "M1 6L10 2V10Z" }));
+  if (key === "guessed") svg.append(make("path", { class: "ink", d: "M25 2L33 6L25 10" }));
+  return svg;
+}
+
+// ── start ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+function startGraph() {
+  cy = cytoscape({ container: byId("canvas"), style: listStyles(), minZoom: 0.02, maxZoom: 6, boxSelectionEnabled: false, autounselectify: true, userZoomingEnabled: false, pixelRatio: Math.max(2, window.devicePixelRatio || 1) });
+  const frame = byId("graph");
+  const wake = (isAwake) => () => cy.userZoomingEnabled(isAwake); // or scrolling the page would stop at the graph
+  frame.addEventListener("pointerdown", wake(true));
+  frame.addEventListener("focusin", wake(true));
+  frame.addEventListener("pointerleave", wake(false));
+  cy.on("tap", "node", (event) => pickNode(event.target.data("n")));
+  cy.on("dbltap", "node", (event) => setFocus(event.target.data("n")));
+  cy.on("tap", "edge", (event) => pickPair(event.target.data("k")));
+  cy.on("tap", (event) => event.target === cy && pickPair(null));
+  cy.on("drag", "node", (event) => event.target.connectedEdges().addClass("moved"));
+  cy.on("mouseover", "node", (event) => showTip(event.renderedPosition, names[event.target.data("n")]));
+  cy.on("mouseover", "edge", (event) => {
+    const { k, kind } = event.target.data();
+    showTip(event.renderedPosition, `${spell(k)}   ${describeEdge(k, kind)}`);
+    showPair(k);
+  });
+  cy.on("mouseout", "node, edge", (event) => {
+    hideTip();
+    if (event.target.isEdge()) showPair(null);
+  });
+  frame.addEventListener("keydown", steerGraph);
+  byId("zoom-in").addEventListener("click", () => zoomBy(1.3));
+  byId("zoom-out").addEventListener("click", () => zoomBy(1 / 1.3));
+  byId("fit").addEventListener("click", redraw);
+  for (const way of ["near", "up", "down"]) byId(`focus-${way}`).addEventListener("click", () => setFocus((state.focus || { n: state.node }).n, way));
+  byId("focus-all").addEventListener("click", () => setFocus(null));
+  startShield();
+  startFind();
+  let width = frame.clientWidth;
+  new ResizeObserver(() => {
+    if (frame.clientWidth === width) return;
+    width = frame.clientWidth;
+    redraw();
+  }).observe(frame);
+}
+
+function steerGraph(event) {
+  const act = { "+": () => zoomBy(1.25), "=": () => zoomBy(1.25), "-": () => zoomBy(0.8), 0: redraw, Escape: () => (state.focus ? setFocus(null) : pickPair(null)) }[event.key];
+  const shift = { ArrowLeft: [40, 0], ArrowRight: [-40, 0], ArrowUp: [0, 40], ArrowDown: [0, -40] }[event.key];
+  if (event.target.id !== "graph" || (!act && !shift)) return;
+  event.preventDefault();
+  if (act) act();
+  else cy.panBy({ x: shift[0], y: shift[1] });
+}
+
+/** On a touch screen a finger on the graph scrolls the page, and a tap chooses a variable, until “Move” is pressed. */
+function startShield() {
+  const shield = byId("shield");
+  shield.addEventListener("click", (event) => {
+    const [x, y] = [event.offsetX, event.offsetY];
+    const hit = cy.nodes().filter((node) => {
+      const box = node.renderedBoundingBox();
+      return box.x1 - 6 <= x && x <= box.x2 + 6 && box.y1 - 6 <= y && y <= box.y2 + 6;
+    });
+    if (hit.nonempty()) pickNode(hit[0].data("n"));
+    else pickPair(null);
+  });
+  byId("move").addEventListener("click", () => {
+    shield.hidden = !shield.hidden;
+    cy.userZoomingEnabled(shield.hidden);
+    byId("move").setAttribute("aria-pressed", shield.hidden);
+  });
+}
+
+function startFind() {
+  byId("names").append(...names.map((name) => make("option", { value: flat(name) })));
+  const find = () => {
+    const wanted = byId("find").value.trim().toLowerCase();
+    if (!wanted) return byId("find-said").replaceChildren();
+    const lower = names.map((name) => flat(name).toLowerCase());
+    const found = [lower.indexOf(wanted), lower.findIndex((name) => name.startsWith(wanted)), lower.findIndex((name) => name.includes(wanted))].find((n) => n >= 0);
+    byId("find-said").textContent = found === undefined ? "No variable is called that." : "";
+    if (found !== undefined) setFocus(found);
+  };
+  byId("find").addEventListener("change", find);
+  byId("find").addEventListener("input", (event) => event.inputType === undefined && find()); // chosen from the list
 }

@@ -12,9 +12,9 @@ function setThreshold(threshold) {
   refresh();
 }
 
-/** Show one of the graphs with directions, or, for null, the links above the threshold. */
-function setGraph(n) {
-  state.graph = n;
+/** Show the directions that data decide (cpdag), a direction for every link (dag), or links by probability (links). */
+function setView(view, n = state.graph) {
+  [state.view, state.graph] = [view, n];
   refresh();
   drawDetail();
 }
@@ -22,9 +22,7 @@ function setGraph(n) {
 /** Draw everything that depends on which links are shown. */
 function refresh() {
   sayView();
-  buildEdges();
   redraw();
-  mark(state.pair, state.node);
   drawSure();
   drawArrows();
   for (const row of byId("rows").children) row.classList.toggle("below", !isShown(Number(row.dataset.pair)));
@@ -32,18 +30,18 @@ function refresh() {
 
 function sayView() {
   const links = listLinks();
-  const [wrong, hasDirections] = [expectFalse(links), state.graph !== null];
+  const [wrong, hasDirections] = [expectFalse(links), state.view !== "links"];
   byId("n-links").textContent = count(links.length, "link");
   byId("n-false").textContent = links.length ? `${wrong < 0.1 ? "< 0.1" : wrong.toFixed(1)} expected false (${percent(wrong / links.length)})` : "none is that likely";
   byId("n-moral").textContent = listMoral().length.toLocaleString("en");
   byId("n-hidden").textContent = listHidden().length.toLocaleString("en");
-  byId("n-arrows").textContent = hasDirections ? `, ${links.filter(directionOf).length} with a direction` : "";
+  const guesses = links.filter(isGuessed).length;
+  byId("n-arrows").textContent = hasDirections ? `, ${links.filter(directionOf).length} with a direction${guesses ? `, ${guesses} of them guessed` : ""}` : "";
   for (const id of ["dial", "levels"]) byId(id).hidden = hasDirections;
-  for (const id of ["how", "choices", "key", "arrows"]) byId(id).hidden = !hasDirections;
-  byId("view-directions").setAttribute("aria-pressed", hasDirections);
-  byId("view-links").setAttribute("aria-pressed", !hasDirections);
+  for (const id of ["how", "choices", "arrows"]) byId(id).hidden = !hasDirections;
+  for (const [id, view] of Object.entries(VIEWS)) byId(id).setAttribute("aria-pressed", state.view === view);
   if (!hasDirections) return;
-  byId("how").textContent = sayChoice(model.graphs[state.graph]);
+  byId("how").textContent = sayChoice(graphShown());
   byId("choices").querySelectorAll("button").forEach((chip, n) => chip.setAttribute("aria-pressed", n === state.graph));
 }
 
@@ -57,14 +55,16 @@ function sayChoice({ threshold, fdr, notes }) {
 function pickPair(k) {
   [state.pair, state.node] = [k, null];
   mark(k, null);
+  sayFocus();
   drawDetail();
   for (const row of document.querySelectorAll("tr[data-pair]")) row.classList.toggle("picked", Number(row.dataset.pair) === k && k !== null);
 }
 
 function pickNode(n) {
-  const same = state.node === n;
+  const same = state.node === n && !state.focus;
   [state.pair, state.node] = [null, same ? null : n];
   mark(null, state.node);
+  sayFocus();
   drawDetail();
 }
 
@@ -80,6 +80,7 @@ function setTheme(theme) {
   } catch {
     // private windows keep nothing
   }
+  cy.style(listStyles());
 }
 
 function startTheme() {
@@ -93,6 +94,7 @@ function startTheme() {
     const isDark = getComputedStyle(document.documentElement).colorScheme === "dark";
     setTheme(isDark ? "light" : "dark");
   });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => cy.style(listStyles()));
 }
 
 function startLevels() {
@@ -105,53 +107,16 @@ function startLevels() {
   if (levels.children.length === 0) levels.replaceChildren();
 }
 
+const VIEWS = { "view-directions": "cpdag", "view-guesses": "dag", "view-links": "links" };
+
 function startViews() {
   byId("views").hidden = !model.graphs.length;
-  let last = 0;
-  byId("view-directions").addEventListener("click", () => setGraph(last));
-  byId("view-links").addEventListener("click", () => setGraph(null));
+  for (const [id, view] of Object.entries(VIEWS)) byId(id).addEventListener("click", () => setView(view));
   byId("choices").append("Graph");
   model.graphs.forEach((graph, n) => {
     const label = graph.fdr !== null ? `≤ ${percent(graph.fdr)}` : graph.threshold !== null ? `p ≥ ${graph.threshold}` : "nearest";
-    byId("choices").append(make("button", { type: "button", title: sayChoice(graph), onclick: () => setGraph((last = n)) }, label));
+    byId("choices").append(make("button", { type: "button", title: sayChoice(graph), onclick: () => setView(state.view, n) }, label));
   });
-}
-
-function startGraph() {
-  buildNodes();
-  buildEdges();
-  fit();
-  if (boxed) goHome();
-  svg.addEventListener("pointerdown", startPan);
-  svg.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey && !byId("graph").contains(document.activeElement)) return;
-    event.preventDefault();
-    const frame = svg.getBoundingClientRect();
-    zoom(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0016)), event.clientX - frame.left, event.clientY - frame.top);
-  }, { passive: false });
-  svg.addEventListener("keydown", (event) => {
-    const act = { "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: () => refit(), Escape: () => pickPair(null) }[event.key];
-    const shift = { ArrowLeft: [40, 0], ArrowRight: [-40, 0], ArrowUp: [0, 40], ArrowDown: [0, -40] }[event.key];
-    if (!act && !shift) return;
-    event.preventDefault();
-    if (act) return act();
-    view.x += shift[0];
-    view.y += shift[1];
-    redraw();
-  });
-  byId("zoom-in").addEventListener("click", () => zoom(1.3));
-  byId("zoom-out").addEventListener("click", () => zoom(1 / 1.3));
-  byId("fit").addEventListener("click", () => refit());
-  byId("arrange").addEventListener("click", arrange);
-  byId("reset").addEventListener("click", reset);
-  new ResizeObserver(() => refit()).observe(svg);
-  window.addEventListener("beforeprint", () => refit(PAPER));
-  window.addEventListener("afterprint", () => refit());
-}
-
-function refit(frame) {
-  fit(frame);
-  redraw();
 }
 
 function start() {
@@ -161,6 +126,7 @@ function start() {
   startViews();
   startLevels();
   startGraph();
+  startDownloads();
   byId("threshold").min = SLIDER_LOW;
   byId("threshold").addEventListener("input", (event) => setThreshold(Number(event.target.value)));
   byId("hidden-row").hidden = !pairs.hidden;

@@ -1,11 +1,13 @@
 // ── the model: what the page knows ──────────────────────────────────────────────────────────────────────────
 // Pairs are ranked by their probability of a direct link, so the links above any threshold are the first few.
-// Two views: one of the graphs with directions that come with the model, or the links above a threshold.
+// Three views: one of the graphs with the directions that data decide (cpdag), the same with a direction for every link,
+// guesses marked (dag), or the links above a threshold.
 
 const model = JSON.parse(document.getElementById("model").textContent);
+if (model.names.length >= 60) document.body.classList.add("many");
 const { names, pairs } = model;
 const byId = (id) => document.getElementById(id);
-const state = { threshold: model.threshold, graph: model.graphs.length ? 0 : null, moral: false, hidden: false, pair: null, node: null };
+const state = { threshold: model.threshold, view: model.graphs.length ? "cpdag" : "links", graph: 0, moral: false, hidden: false, pair: null, node: null, focus: null };
 
 /** Make an element; text goes in as text, never as markup. */
 function make(tag, attributes = {}, ...children) {
@@ -34,25 +36,33 @@ function shorten(name, limit = 20) {
 
 // ── directions ──────────────────────────────────────────────────────────────────────────────────────────────
 
-const marks = model.graphs.map((graph) => new Map(graph.pairs.map((k, n) => [k, graph.marks[n]])));
+/** Look up what a graph says of a pair without searching. */
+const index = (graph) => ({ ...graph, marks: new Map(graph.pairs.map((k, n) => [k, graph.marks[n]])), forced: new Set(graph.forced), guessed: new Set(graph.guessed) });
+const graphs = { cpdag: model.graphs.map(index), dag: model.dags.map(index) };
+
+/** The graph with directions that is shown; null where links are shown by probability. */
+const graphShown = () => (state.view === "links" ? null : graphs[state.view][state.graph]);
 
 /** 1 for i → j, −1 for j → i, 0 for no direction, in the graph that is shown. */
-const directionOf = (k) => (state.graph === null ? 0 : marks[state.graph].get(k) || 0);
+const directionOf = (k) => (state.view === "links" ? 0 : graphShown().marks.get(k) || 0);
 
 /** The two variables of a pair, the cause first where one is known. */
 const endsOf = (k) => (directionOf(k) < 0 ? [pairs.j[k], pairs.i[k]] : [pairs.i[k], pairs.j[k]]);
 
 /** Given a link: how likely it points from the first to the second of `endsOf`, the other way, or stays open. */
 function chancesOf(k) {
-  const both = [pairs.forward[k], pairs.backward[k]];
+  const rest = Math.max(0, 1 - pairs.forward[k] - pairs.backward[k]);
+  const p = pairs.way ? pairs.way[k] : pairs.forward[k] + rest / 2;
+  const both = state.view === "dag" ? [p, 1 - p] : [pairs.forward[k], pairs.backward[k]];
   const [there, back] = directionOf(k) < 0 ? both.reverse() : both;
-  return { there, back, open: Math.max(0, 1 - there - back) };
+  return { there, back, open: state.view === "dag" ? 0 : rest };
 }
 
-const forced = model.graphs.map((graph) => new Set(graph.forced));
-
 /** Whether an arrow is drawn although, by itself, another direction is likelier. */
-const isForced = (k) => state.graph !== null && forced[state.graph].has(k);
+const isForced = (k) => state.view !== "links" && graphShown().forced.has(k);
+
+/** Whether an arrow is a guess: rather than not, data as these fit either direction. */
+const isGuessed = (k) => state.view === "dag" && graphShown().guessed.has(k);
 
 function spell(k) {
   const [a, b] = endsOf(k).map((n) => flat(names[n]));
@@ -72,11 +82,11 @@ function countLinks(threshold = state.threshold) {
   return low;
 }
 
-const isShown = (k) => (state.graph === null ? pairs.skeleton[k] >= state.threshold : marks[state.graph].has(k));
+const isShown = (k) => (state.view === "links" ? pairs.skeleton[k] >= state.threshold : graphShown().marks.has(k));
 
 /** Places of the links in view, likeliest first. */
 function listLinks() {
-  return state.graph === null ? Array.from({ length: countLinks() }, (_, k) => k) : model.graphs[state.graph].pairs;
+  return state.view === "links" ? Array.from({ length: countLinks() }, (_, k) => k) : graphShown().pairs;
 }
 
 /** With calibrated probabilities, a link is false with probability 1 − p; the sum is the expected number. */

@@ -64,7 +64,7 @@ function drawChances(k, a, b) {
 
 /** Which way an open link would rather point, said as the guess that it is. */
 function guessWay(k, a, b) {
-  if (!pairs.way || directionOf(k)) return [];
+  if (!pairs.way || (directionOf(k) && !isGuessed(k))) return [];
   const p = pairs.way[k];
   const [from, to, sure] = p >= 0.5 ? [a, b, p] : [b, a, 1 - p];
   return [make("p", { class: "quiet" }, `If one had to guess: ${flat(from)} → ${flat(to)} (${percent(sure)}). Data like these fit the other way as well.`)];
@@ -104,7 +104,7 @@ function describeNode(n) {
     const button = make("button", { type: "button", onclick: () => pickPair(k) }, make("span", {}, arrow + other), make("b", {}, pairs.skeleton[k].toFixed(2)));
     list.append(make("li", {}, button));
   }
-  return [make("h2", {}, flat(names[n])), make("p", { class: "say" }, `${count(nodes[n].degree, "link")} shown; likeliest neighbours:`), list, ...describeStream(n)];
+  return [make("h2", {}, flat(names[n])), make("p", { class: "say" }, `${count(degreeOf(n), "link")} shown; likeliest neighbours:`), list, ...describeStream(n)];
 }
 
 /** What is rather upstream and downstream of a variable than not. */
@@ -202,8 +202,8 @@ function steerRow(event, row, k) {
 
 /** Links of the graph with directions: arrows first, then those left open, the likeliest of each first. */
 function drawArrows() {
-  if (state.graph === null) return;
-  const links = [...model.graphs[state.graph].pairs];
+  if (state.view === "links") return;
+  const links = [...graphShown().pairs];
   const worth = (k) => (directionOf(k) ? 1 + pairs.skeleton[k] * chancesOf(k).there : pairs.skeleton[k]);
   byId("arrow-rows").replaceChildren(...links.sort((k, m) => worth(m) - worth(k) || k - m).map(drawArrow));
 }
@@ -215,6 +215,7 @@ function drawArrow(k) {
   const ends = [make("td", { title: a }, a), make("td", {}, directionOf(k) ? "→" : "—"), make("td", { title: b }, b)];
   const numbers = [pairs.skeleton[k], there, open, back].map((p) => make("td", { class: "number" }, p.toFixed(2)));
   if (directionOf(k)) numbers[1].prepend(meter);
+  for (const [is, word] of [[isForced(k), "forced"], [isGuessed(k), "a guess"]]) if (is) ends[2].append(make("span", { class: "tag" }, word));
   return makeRow(k, [...ends, ...numbers]);
 }
 
