@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all lint types unit vendor clean
+.PHONY: demo test test-all lint types unit docs vendor clean
 
 demo: .venv/.installed
 	$(BIN)/graphbam infer src/graphbam/tables/data/sachs.csv.gz -o out/demo
@@ -22,6 +22,10 @@ types: .venv/.installed
 
 unit: .venv/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+docs: .venv/.installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open out/site/index.html"
 
 test-all: lint types
 	GRAPHBAM_TEST_ALL=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "long or not long"

@@ -1,7 +1,7 @@
 """The numbers that README.md, docs/benchmark.md and docs/edges-paper.md take from the rows in runs/results.
 
     python runs/benchmark_tables.py
-    python runs/benchmark_tables.py --write README.md
+    python runs/benchmark_tables.py --write README.md docs/benchmark.md
 
 Rows come from `graphbam benchmark`; the report on them, with every cell and figure, from `graphbam benchmark-report`.
 """
@@ -24,11 +24,18 @@ RESULTS = Path(__file__).resolve().parent / "results"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder with paper, tables and linear")
-    parser.add_argument("--write", type=Path, metavar="README", help="page whose table of results is to be replaced")
+    parser.add_argument(
+        "--write",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="PAGE",
+        help="pages whose table of results is to be replaced",
+    )
     options = parser.parse_args()
     rows = read_rows([options.results / "paper", options.results / "tables"])
-    if options.write:
-        write_between(options.write, "results", to_markdown(third_party_table(rows)))
+    for page in options.write:
+        write_between(page, "results", to_markdown(third_party_table(rows)))
     linear = read_rows([options.results / "linear"])
     print(f"{len(rows) + len(linear):,} rows\n")
     show("Tables per simulated case, by number of variables", trial_table(rows))

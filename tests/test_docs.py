@@ -1,13 +1,18 @@
 """What the pages say exists, and what they tell users to type does what they say."""
 
 import ast
+import gzip
 import importlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import graphbam as gb
 from cases import each
 from graphbam.benchmarks.baselines import BASELINES
 from graphbam.simulation import GRAPHS, MECHANISMS, NOISES, SimulationConfig
@@ -15,7 +20,7 @@ from standins import Contrast
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 MODULES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "runs").glob("*.py")])
 
 each_page = each("page", PAGES)
@@ -80,18 +85,21 @@ def test_no_number_rests_on_a_script_that_was_not_kept(page):
     assert not re.search("throw-?away", page.read_text(encoding="utf-8"))
 
 
-def test_the_readme_counts_right():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"{len(MECHANISMS)} mechanisms, {len(GRAPHS)} kinds of graph and {len(NOISES)} noise families" in text
-    assert "Fifty methods" in text
+def test_pages_count_right():
+    readme, train = (
+        (folder / name).read_text(encoding="utf-8") for folder, name in ((ROOT, "README.md"), (DOCS, "train.md"))
+    )
+    assert f"{len(MECHANISMS)} mechanisms, {len(GRAPHS)} kinds of graph and {len(NOISES)} noise families" in train
+    assert "fifty methods" in readme
     assert len(BASELINES) == 50
     weights = sum(path.stat().st_size for path in (ROOT / "src" / "graphbam" / "weights").glob("*.safetensors"))
-    assert f"{weights / 1e6:.1f} MB of weights" in text
+    assert f"{weights / 1e6:.1f} MB of weights" in readme
+    assert len(readme.splitlines()) <= 90, "one screen and a half: the rest belongs to docs/"
 
 
-def test_the_readme_maps_every_room():
+def test_the_map_has_every_room():
     """Few lines, all of them true: nothing is missing, nothing is invented."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     lines = re.search(r"```\nsrc/graphbam/\n(.*?)\nruns/", text, re.DOTALL)[1].splitlines()
     named = {room.strip().rstrip("/") for line in lines for room in line[:17].split("·")}
     rooms = {path.stem for path in (ROOT / "src" / "graphbam").glob("*") if path.suffix == ".py" or path.is_dir()}
@@ -99,14 +107,17 @@ def test_the_readme_maps_every_room():
     assert len(lines) <= 13
 
 
-def test_the_readme_has_the_results_of_the_rows(monkeypatch):
+def test_pages_have_the_results_of_the_rows(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "runs")
     import benchmark_tables
 
     rows = benchmark_tables.read_rows([ROOT / "runs" / "results" / "tables"])
-    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("*", "")
-    for line in benchmark_tables.third_party_table(rows).itertuples(index=False):
-        assert "| " + " | ".join(line) + " |" in text
+    lines = {
+        "| " + " | ".join(line) + " |" for line in benchmark_tables.third_party_table(rows).itertuples(index=False)
+    }
+    for page in (ROOT / "README.md", DOCS / "benchmark.md"):
+        shown = page.read_text(encoding="utf-8").replace("*", "")
+        assert [line for line in lines if line not in shown] == []
 
 
 def test_the_shares_of_broad_are_those_of_the_page():
@@ -119,8 +130,79 @@ def test_the_shares_of_broad_are_those_of_the_page():
 
 
 def read_blocks(name):
-    """Python blocks of a page, in order."""
+    """Python blocks of a page, in order; those that cannot run are marked `py` instead."""
     return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    """Every page is in the navigation, every link and anchor leads somewhere, every docstring can be read."""
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    told = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
+    text = (tmp_path / "site" / "api.html").read_text(encoding="utf-8")
+    assert all(
+        f'id="graphbam.{name}"' in text for name in gb.__all__ if name != "__version__" and not name.endswith("Error")
+    )
+    assert not re.search(r'<(script|link)[^>]+(src|href)="(https?:)?//', text)
+
+
+def test_the_gallery_is_that_of_its_script(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(ROOT / "runs")
+    import gallery
+
+    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.*)", text, re.MULTILINE) == [entry.title for entry in gallery.ENTRIES]
+    assert all(entry.code in text for entry in gallery.ENTRIES)
+    assert all((DOCS / "gallery" / f"{entry.name}.png").stat().st_size < 100_000 for entry in gallery.ENTRIES)
+    entry = next(entry for entry in gallery.ENTRIES if entry.name == "wages")
+    monkeypatch.setattr("sys.argv", ["gallery.py", "--only", entry.name])
+    gallery.main()
+    assert "F1 of the links 1.00" in capsys.readouterr().out
+
+
+RUN_ELSEWHERE = {"directions.md", "questions.md"}
+"""Pages whose blocks are run below, with what they must give."""
+
+WITH_BLOCKS = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "page", [page for page in WITH_BLOCKS if page.name not in RUN_ELSEWHERE], ids=lambda page: page.stem
+)
+def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cells.csv").write_bytes(gzip.decompress(gb.example_path("sachs").read_bytes()))
+    scope = {}
+    for block in read_blocks(page):
+        exec(block, scope)
+    CHECKS.get(page.stem, lambda scope: None)(scope)
+
+
+def check_tutorial(scope):
+    """What the text says in words."""
+    assert scope["result"].markov_blanket("Akt").variables == ("Erk", "PKA")
+    assert scope["sets"] == [("PKA",)]
+    size = scope["sizes"].set_index(["a", "b"])["size"]
+    assert size["Erk", "Akt"] > 2 * size["PKA", "Akt"] > 0
+
+
+def check_interventions(scope):
+    watched, told = scope["watched"].cpdag(), scope["told"].cpdag()
+    assert len(told.directed_edges()) > len(watched.directed_edges())
+    assert scope["told"].score(scope["truth"]).direction_accuracy == 1
+
+
+def check_handover(scope):
+    assert scope["roles"].adjustment_sets == [("rain",)]
+    assert scope["effect"].value > 0
+    assert scope["spread"]
+
+
+CHECKS = {"tutorial": check_tutorial, "interventions": check_interventions, "handover": check_handover}
 
 
 @pytest.mark.filterwarnings("ignore")
