@@ -30,7 +30,7 @@ def main() -> None:
         nargs="+",
         default=[],
         metavar="PAGE",
-        help="pages whose table of results is to be replaced",
+        help="pages whose results are to be replaced",
     )
     options = parser.parse_args()
     rows = read_rows([options.results / "paper", options.results / "tables"])
