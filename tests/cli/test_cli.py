@@ -1,4 +1,6 @@
 import csv
+import gzip
+import io
 import json
 import re
 import socket
@@ -204,6 +206,21 @@ def test_every_option_reaches_the_answer(infer, table, tmp_path):
     code, _, _, out = infer(table, "--knowledge", tmp_path / "known.json", "-q", out="known")
     assert code == 0
     assert json.loads((out / "graph.json").read_text())["knowledge"]["prior_odds"] == [["a", "c", 5.0]]
+
+
+def test_a_table_may_be_piped_in(infer, table, monkeypatch):
+    from types import SimpleNamespace
+
+    piped = SimpleNamespace(buffer=io.BytesIO(gzip.compress(table.read_bytes())), isatty=lambda: False)
+    monkeypatch.setattr("sys.stdin", piped)
+    code, text, _, out = infer("-")
+    assert code == 0
+    assert text.startswith("standard input")
+    assert "gb.infer(table" in (out / "report.html").read_text(encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    code, _, error, _ = infer("-")
+    assert code == 2
+    assert "nothing is piped in" in error
 
 
 def test_quiet_prints_nothing_and_json_prints_json_only(infer, table):

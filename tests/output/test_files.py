@@ -23,13 +23,16 @@ from graphbam.output.files import (
     list_links,
     save_outputs,
     to_adjacency_csv,
+    to_bif,
     to_causallearn,
     to_csv,
     to_dot,
     to_dowhy,
     to_graphml,
     to_json,
+    to_mermaid,
     to_pgmpy,
+    to_tetrad,
 )
 from graphbam.result import OrientedGraph, Result
 
@@ -287,7 +290,7 @@ def test_a_failed_export_leaves_the_old_file(result, tmp_path, monkeypatch):
 
 
 @each(("name", "options", "says"), [
-    ("g.png", {}, "which format to write; end it in .csv, .json, .graphml, .dot, .gv, .html"),
+    ("g.png", {}, "which format to write; end it in .csv, .json, .graphml, .dot, .gv, .mmd, .txt, .bif, .html"),
     ("g", {}, "which format"),
     ("g.html", {"layout": "adjacency"}, "does not fit"),
     ("g.json", {"layout": "adjacency"}, "does not fit"),
@@ -451,3 +454,67 @@ def test_absent_packages_are_named(convert, package, monkeypatch):
     monkeypatch.setattr("importlib.import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
     with pytest.raises(GraphError, match=f"pip install {package}"):
         convert(DAG)
+
+
+# ── plain words ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_tetrad_text_is_read_by_causallearn(graph, tmp_path):
+    from causallearn.utils.TXT2GeneralGraph import txt2generalgraph
+
+    path = gb.export(graph, tmp_path / "graph.txt")
+    again = txt2generalgraph(str(path))
+    words = dict(zip(graph.names, path.read_text().splitlines()[1].split(";"), strict=True))
+    assert len(set(words.values())) == len(graph.names)
+    assert {node.get_name() for node in again.get_nodes()} == set(words.values())
+    arrows, lines = set(), set()
+    for edge in again.get_graph_edges():
+        ends = edge.get_node1().get_name(), edge.get_node2().get_name()
+        (arrows if "-->" in str(edge) else lines).add(ends if "-->" in str(edge) else frozenset(ends))
+    assert arrows == {(words[a], words[b]) for a, b in graph.directed_edges()}
+    assert lines == {frozenset((words[a], words[b])) for a, b in graph.undirected_edges()}
+
+
+def test_bif_is_read_by_pgmpy(tmp_path):
+    reader = pytest.importorskip("pgmpy.readwrite").BIFReader
+    path = gb.export(DAG, tmp_path / "graph.bif")
+    model = reader(str(path)).get_model()
+    words = to_tetrad(DAG).splitlines()[1].split(";")
+    named = dict(zip(DAG.names, words, strict=True))
+    assert set(model.edges()) == {(named[a], named[b]) for a, b in DAG.directed_edges()}
+    assert model.check_model()
+
+
+def test_bif_of_a_result_counts_its_rows():
+    rng = np.random.default_rng(0)
+    cause = rng.normal(size=400)
+    p = np.full((2, 2, 3), [0.1, 0.9, 0.0])
+    p_arrow = np.array([[0, 0.9], [0.1, 0]])
+    sample = np.stack([cause, cause + 0.3 * rng.normal(size=400)], axis=1)
+    text = to_bif(Result(("a", "b"), p, directions=p_arrow, compelled=p_arrow, sample=sample))
+    low = float(re.search(r"\(low\) ([0-9.]+),", text)[1])
+    high = (sample[:, 0] > np.median(sample[:, 0])) == (sample[:, 1] > np.median(sample[:, 1]))
+    assert low == pytest.approx(high[sample[:, 0] <= np.median(sample[:, 0])].mean(), abs=0.01)
+    assert "cut at its median" in text
+
+
+def test_bif_needs_directions_and_few_parents():
+    with pytest.raises(GraphError, match="BIF needs a direction for every link"):
+        to_bif(Graph(["a", "b"], [[0, 1], [1, 0]]))
+    star = np.zeros((15, 15))
+    star[1:, 0] = 1
+    with pytest.raises(GraphError, match="has 14 parents"):
+        to_bif(Graph([f"v{k}" for k in range(15)], star))
+
+
+def test_mermaid_tells_arrows_lines_forced_and_hidden_apart():
+    unsure = OrientedGraph(["a", "b"], [[0, 1], [0, 0]], np.full((2, 2), 0.9), [[0, 0.3], [0.35, 0]])
+    assert "n0 -.->|0.30| n1" in to_mermaid(unsure)
+    p = np.full((2, 2, 3), [0.1, 0.9, 0.0])
+    text = to_mermaid(Result(('<b> "x" `#`', "line\nbreak"), p, hidden_causes=np.array([[0, 0.8], [0.8, 0]])))
+    assert text.splitlines()[1:] == [
+        '  n0["#lt;b#gt; #quot;x#quot; #96;#35;#96;"]',
+        '  n1["line break"]',
+        "  n0 --- n1",
+        "  n0 <-.->|hidden 0.80| n1",
+    ]

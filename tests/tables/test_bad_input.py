@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import datetime
 import gzip
 import io
+import lzma
 import os
 import random
 import zipfile
@@ -32,10 +34,19 @@ def good_csv(names=("a", "b", "c"), **options):
     return csv_of(pd.DataFrame(GOOD, columns=list(names)), **options)
 
 
-def zipped():
+def zipped(*names):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("table.csv", good_csv())
+        for name in names:
+            archive.writestr(name, good_csv())
+    return buffer.getvalue()
+
+
+def workbook(**sheets):
+    buffer = io.BytesIO()
+    with pd.ExcelWriter(buffer) as book:
+        for name, cells in sheets.items():
+            pd.DataFrame(cells, columns=list("abc")).to_excel(book, sheet_name=name, index=False)
     return buffer.getvalue()
 
 
@@ -83,8 +94,17 @@ REFUSED_FILES = {
     "ragged, too short": ("t.csv", short_row(), "line 10, has 2 cells where the header promises 3"),
     "unknown delimiter": ("t.csv", b"a~b\n1~2\n3~4\n", "check the delimiter"),
     "unclosed quote": ("t.csv", b'a,b\n1,"2\n3,4\n' * 9 + b"5,6\n", "t.csv"),
-    "zip named csv": ("t.csv", zipped(), "is a zip archive"),
-    "zip named parquet": ("t.parquet", zipped(), "is a zip archive"),
+    "zip without a table": ("t.csv", zipped("notes.md"), "holds no file with a table; looked for names"),
+    "zip of two": ("t.zip", zipped("a.csv", "b.csv"), r"has 2 files with tables: 'a.csv', .* as in '.*t.zip::a.csv'"),
+    "truncated zip": ("t.zip", zipped("a.csv")[:90], "damaged or incomplete zip archive"),
+    "workbook of two": ("t.xlsx", workbook(A=GOOD, B=GOOD), r"has 2 sheets with tables: 'A', .* as in '.*t.xlsx::A'"),
+    "workbook of none": ("t.xlsx", workbook(A=GOOD[:0]), "holds no sheet with a table"),
+    "text named xlsx": ("t.xlsx", good_csv(), "is not a xlsx file"),
+    "damaged feather": ("t.feather", b"ARROW1" + bytes(50), "damaged feather"),
+    "damaged Stata": ("t.dta", b"<stata_dta>nothing", "cannot be read as a Stata file"),
+    "SPSS": ("t.sav", b"$FL2@(#) SPSS", "SPSS"),
+    "truncated bzip2": ("t.csv.bz2", bz2.compress(good_csv())[:60], "damaged or incomplete bzip2"),
+    "truncated xz": ("t.csv.xz", lzma.compress(good_csv())[:60], "damaged or incomplete xz"),
     "text named parquet": ("t.parquet", good_csv(), "is not a parquet file"),
     "truncated parquet": ("t.parquet", parquet()[:300], "damaged parquet"),
     "truncated gzip": ("t.csv.gz", gzip.compress(good_csv())[:60], "damaged or incomplete gzip"),

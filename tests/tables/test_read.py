@@ -14,7 +14,7 @@ import torch
 
 from cases import SEEDS, each
 from graphbam.errors import TableError
-from graphbam.tables import read
+from graphbam.tables import formats
 from graphbam.tables.columns import code_column, order_levels
 from graphbam.tables.read import find_tables, read_table, unique_names
 from graphbam.tables.textfile import choose_delimiter
@@ -339,9 +339,9 @@ def test_packed_tables_may_not_grow_without_end(tmp_path, monkeypatch):
     frame.to_parquet(tmp_path / "t.parquet")
     frame.to_csv(tmp_path / "t.csv.gz", index=False)
     read_table(tmp_path / "t.parquet")
-    monkeypatch.setattr(read, "LARGEST_UNPACKED", 40_000)
+    monkeypatch.setattr(formats, "LARGEST_UNPACKED", 40_000)
     assert (tmp_path / "t.parquet").stat().st_size < 40_000
     with pytest.raises(TableError, match="has 5000 rows and 2 columns, more than fit"):
         read_table(tmp_path / "t.parquet")
     with pytest.raises(TableError, match=r"t\.csv\.gz unpacks to more than 0 MiB"):
-        read.gunzip((tmp_path / "t.csv.gz").read_bytes(), "t.csv.gz", 20_000)
+        formats.unpack((tmp_path / "t.csv.gz").read_bytes(), "t.csv.gz", limit=20_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +21,9 @@ from graphbam.output.easel import Easel
 if TYPE_CHECKING:
     from graphbam.graphs.cut import Cut
     from graphbam.result import Failure, Result
+
+PIPE = "-"
+"""Stands for a table that is piped in."""
 
 NO_PICTURE = "no graph.png, since matplotlib or mini-racer is missing; run: pip install 'graphbam[plot]'"
 
@@ -54,7 +58,10 @@ def _as_option(field: dataclasses.Field[Any]) -> inspect.Parameter:
 
 @_take_settings
 def infer(
-    table: Annotated[str, typer.Argument(help="A table (csv, tsv, parquet, also .gz), a folder of them, or 'sachs'.")],
+    table: Annotated[
+        str,
+        typer.Argument(help="A table (csv, xlsx, parquet …), a folder of them, - for what is piped in, or 'sachs'."),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the results.")],
     cpdag: Annotated[bool, typer.Option("--cpdag/--no-cpdag", help="Directions, or links only.")] = True,
     objective: Annotated[
@@ -127,7 +134,7 @@ def _infer_all(source: Path, out: Path, settings: dict[str, Any]) -> list[tuple[
     import graphbam as gb
 
     if not source.is_dir():
-        return [(out, gb.infer(source, **settings))]
+        return [(out, gb.infer(_open_pipe() if str(source) == PIPE else source, **settings))]
     from graphbam.tables.read import find_tables
 
     tables = find_tables(source)
@@ -135,9 +142,20 @@ def _infer_all(source: Path, out: Path, settings: dict[str, Any]) -> list[tuple[
     return list(zip(folders, gb.infer_many(tables, **settings), strict=True))
 
 
+def _open_pipe() -> io.BytesIO:
+    """What is piped in, as an open file with a name."""
+    if sys.stdin.isatty():
+        raise ConfigError("nothing is piped in: `-` stands for that, as in `cat cells.csv | graphbam infer - -o out`.")
+    table = io.BytesIO(sys.stdin.buffer.read())
+    table.name = "standard input"
+    return table
+
+
 def _unique_stems(tables: list[Path]) -> list[str]:
     """Names without suffixes; with them where two would be the same."""
-    stems = [path.name.removesuffix(".gz").rpartition(".")[0] or path.name for path in tables]
+    from graphbam.tables.formats import find_suffix
+
+    stems = [path.name[: path.name.lower().rfind(find_suffix(path))] or path.name for path in tables]
     return [
         stem if stems.count(stem) == 1 else path.name.replace(".", "_")
         for stem, path in zip(stems, tables, strict=True)

@@ -1,6 +1,7 @@
-"""Graph or Result → csv, json, graphml, dot, and the graph objects of other packages.
+"""Graph or Result → csv, json, graphml, dot, Mermaid, Tetrad, BIF, and the graph objects of other packages.
 
-Every name survives every format: quotes, line breaks and letters of any script are escaped as the format asks.
+Every name survives every format that can carry it: quotes, line breaks and letters of any script are escaped as the
+format asks. Tetrad and BIF know plain words only; other letters become ``_`` there, and no two names the same.
 Files appear all at once or not at all.
 """
 
@@ -10,17 +11,21 @@ import contextlib
 import csv
 import importlib
 import io
+import itertools
 import json
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
+import numpy as np
+
 from graphbam.errors import ConfigError, GraphError, Setting
-from graphbam.graphs.cut import Cut
+from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import Graph
 from graphbam.result import CLASSES, OrientedGraph, Result
 
@@ -226,7 +231,140 @@ def _dot(name: str) -> str:
     return name
 
 
-FORMATS = {".csv": to_csv, ".json": to_json, ".graphml": to_graphml, ".dot": to_dot, ".gv": to_dot}
+def to_mermaid(source: Graph | Result, cut: Cut | None = None) -> str:
+    """Mermaid flowchart, which GitHub, GitLab and many notebooks draw; forced arrows are dotted.
+
+    Of a result, pairs that rather have a hidden common cause than none get dotted arrows with two heads.
+
+    Examples
+    --------
+    >>> print(to_mermaid(Graph(["x", 'say "y"'], [[0, 1], [0, 0]])), end="")
+    flowchart TD
+      n0["x"]
+      n1["say #quot;y#quot;"]
+      n0 --> n1
+    """
+    place = {name: f"n{k}" for k, name in enumerate(source.names)}
+    lines = ["flowchart TD", *(f'  {node}["{_mermaid(name)}"]' for name, node in place.items())]
+    for link in list_links(source, cut):
+        arrow = "---" if not link.is_directed else "-.->" if link.is_forced else "-->"
+        label = f"|{link.numbers['forward']:.2f}|" if link.is_directed and "forward" in link.numbers else ""
+        lines.append(f"  {place[link.a]} {arrow}{label} {place[link.b]}")
+    hidden_dd = source.hidden_causes if isinstance(source, Result) else None
+    if hidden_dd is not None:
+        pairs = [(i, j) for i in range(len(hidden_dd)) for j in range(i) if hidden_dd[i, j] >= EVEN]
+        lines += [f"  n{j} <-.->|hidden {hidden_dd[i, j]:.2f}| n{i}" for i, j in pairs]
+    return "\n".join([*lines, ""])
+
+
+def _mermaid(name: str) -> str:
+    coded = {'"': "#quot;", "#": "#35;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "`": "#96;", "\\": "#92;"}
+    return "".join(coded.get(letter, letter) for letter in " ".join(name.split())) or " "
+
+
+def to_tetrad(source: Graph | Result, cut: Cut | None = None) -> str:
+    """The text that Tetrad, py-tetrad and causal-learn read and write.
+
+    Examples
+    --------
+    >>> print(to_tetrad(Graph(["x", "y", "z 1"], [[0, 1, 0], [0, 0, 1], [0, 1, 0]])), end="")
+    Graph Nodes:
+    x;y;z_1
+    <BLANKLINE>
+    Graph Edges:
+    1. x --> y
+    2. y --- z_1
+    """
+    words = _plain_words(source.names)
+    edges = [
+        f"{words[link.a]} {'-->' if link.is_directed else '---'} {words[link.b]}" for link in list_links(source, cut)
+    ]
+    numbered = [f"{k}. {edge}" for k, edge in enumerate(edges, start=1)]
+    return "\n".join(["Graph Nodes:", ";".join(words.values()), "", "Graph Edges:", *numbered, ""])
+
+
+def to_bif(source: Graph | Result, cut: Cut | None = None) -> str:
+    r"""Bayesian Interchange Format: a network of two-valued variables, low and high.
+
+    BIF wants a direction for every link and a table for every variable. Of a result it is `Result.dag`, with tables
+    counted in the rows it keeps, each variable cut at its median; without rows, and of a graph, every table is even
+    and stands for the structure alone, which the file says.
+
+    Examples
+    --------
+    >>> print(*to_bif(Graph(["x", "y"], [[0, 1], [0, 0]])).splitlines()[-4:], sep="\n")
+    probability ( y | x ) {
+      (low) 0.5, 0.5;
+      (high) 0.5, 0.5;
+    }
+    """
+    graph = source if isinstance(source, Graph) else source.dag(cut)
+    _check_bif(graph)
+    x_md = source.sample if isinstance(source, Result) else None
+    is_high_md = None if x_md is None or not len(x_md) else x_md > np.median(x_md, axis=0)
+    words = list(_plain_words(graph.names).values())
+    said = (
+        "tables are even: only the structure is meant" if is_high_md is None else "each variable is cut at its median"
+    )
+    lines = ["network graph {", f'  property "graphbam: {said}";', "}"]
+    for word, name in zip(words, graph.names, strict=True):
+        real = [f'  property "name {" ".join(name.replace(chr(34), chr(39)).split())}";'] if word != name else []
+        lines += [f"variable {word} {{", "  type discrete [ 2 ] { low, high };", *real, "}"]
+    for child in range(graph.n_variables):
+        lines += _spell_probability(child, np.flatnonzero(graph.adjacency[:, child]).tolist(), words, is_high_md)
+    return "\n".join([*lines, ""])
+
+
+def _spell_probability(child: int, parents: list[int], words: list[str], is_high_md: Any) -> list[str]:
+    """How likely low and high are, for every combination of the parents; each is counted once more than it was seen."""
+    given = f" | {', '.join(words[k] for k in parents)}" if parents else ""
+    lines = [f"probability ( {words[child]}{given} ) {{"]
+    for states in itertools.product((False, True), repeat=len(parents)):
+        high = 0.5
+        if is_high_md is not None:
+            rows = (is_high_md[:, parents] == states).all(axis=1)
+            high = (is_high_md[rows, child].sum() + 1) / (rows.sum() + 2)
+        head = f"({', '.join('high' if state else 'low' for state in states)})" if parents else "table"
+        lines.append(f"  {head} {1 - high:.6g}, {high:.6g};")
+    return [*lines, "}"]
+
+
+def _check_bif(graph: Graph) -> None:
+    if not graph.is_dag():
+        raise GraphError("BIF needs a direction for every link and no cycle. Pass result.dag(), or graph.to_dag().")
+    most = int(graph.adjacency.sum(axis=0).max(initial=0))
+    if most > MOST_PARENTS:
+        raise GraphError(
+            f"a variable has {most} parents, whose table in BIF would have 2^{most} rows. Use a stricter cut."
+        )
+
+
+def _plain_words(names: Sequence[str]) -> dict[str, str]:
+    """Names of letters, digits and ``_``, no two alike, for formats that take nothing else."""
+    words: dict[str, str] = {}
+    for name in names:
+        word = re.sub(r"[^A-Za-z0-9_]+", "_", name) or "_"
+        word = f"_{word}" if word[0].isdigit() else word
+        number = 1
+        while (f"{word}_{number}" if number > 1 else word) in words.values():
+            number += 1
+        words[name] = f"{word}_{number}" if number > 1 else word
+    return words
+
+
+MOST_PARENTS = 12
+"""Of a variable in BIF, whose tables grow twofold with each."""
+
+FORMATS = {
+    ".csv": to_csv,
+    ".json": to_json,
+    ".graphml": to_graphml,
+    ".dot": to_dot,
+    ".gv": to_dot,
+    ".mmd": to_mermaid,
+    ".txt": to_tetrad,
+    ".bif": to_bif,
+}
 """Suffix → function that makes the text of the file; a result is also written as .html, its report."""
 
 OUTPUTS = (
@@ -255,7 +393,8 @@ def export(
     source : Graph or Result
         Of a result, graph formats hold its `graph`: with directions where they are known.
     path : path
-        Ending in .csv, .json, .graphml, .dot or .gv; for a result also .html, its report. Missing folders are made.
+        Ending in .csv, .json, .graphml, .dot or .gv (Graphviz), .mmd (Mermaid), .txt (Tetrad) or .bif; for a result
+        also .html, its report. Missing folders are made.
     layout : {"edges", "adjacency"}
         What a CSV file holds.
     cut, threshold, fdr

@@ -41,7 +41,7 @@ SCRIPTS = ("model.js", "plots.js", "layout.js", "graph.js", "downloads.js", "pan
 """Parts of the script, in order."""
 
 _MARK = re.compile(r"\{\{(\w+)\}\}")
-_IN_MEMORY = re.compile(r"an? .+ with \d+ rows and \d+ columns")
+_IN_MEMORY = re.compile(r"an? .+ with \d+ rows and \d+ columns|standard input|the open file")
 
 
 def write_report(
@@ -338,7 +338,8 @@ def _spell_command(source: str, settings: Mapping[str, Any], has_knowledge: bool
 def _short_source(result: Result) -> str:
     if not result.source:
         return "A table"
-    return "A" + result.source[1:] if _IN_MEMORY.fullmatch(result.source) else Path(result.source).name
+    is_file = not _IN_MEMORY.fullmatch(result.source)
+    return Path(result.source).name if is_file else result.source[0].upper() + result.source[1:]
 
 
 def _embed(model: Mapping[str, Any]) -> str:

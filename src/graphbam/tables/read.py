@@ -1,18 +1,16 @@
 """Anything that looks like a table → ``Table(names, x_md)``: unique names and one column of numbers each.
 
-Files are recognised by their content, not only by their suffix: text with any common delimiter, parquet, npy,
-all of them also gzipped. In memory: pandas, polars and arrow tables, arrays, tensors, sparse matrices,
-AnnData, dicts of columns, open files. What had to be guessed or changed is listed in ``Table.changes``.
+Files are recognised by their content, not only by their suffix: text with any common delimiter, parquet, feather, npy,
+spreadsheets, Stata, also packed (`graphbam.tables.formats`). In memory: pandas, polars and arrow tables, arrays,
+tensors, sparse matrices, AnnData, dicts of columns, open files. What had to be guessed or changed is listed in
+``Table.changes``.
 """
 
 from __future__ import annotations
 
 import difflib
-import gzip
-import io
 import os
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,31 +23,13 @@ import pandas as pd
 
 from graphbam.errors import Setting, TableError
 from graphbam.tables.columns import Coded, Encode, code_column, scale_levels
-from graphbam.tables.textfile import parse_text
+from graphbam.tables.formats import PACKINGS, PART, SUFFIXES, find_suffix, parse_file
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 BoolMatrix: TypeAlias = npt.NDArray[np.bool_]
 
-SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".npy")
-"""File names that `find_tables` takes for tables, each also with ``.gz`` behind it."""
-
-LARGEST_UNPACKED = 4 * 2**30
-"""Bytes that a gzipped file, or the cells of a parquet file, may grow to."""
-
 _SAMPLE_NAME = re.compile(r"(sample|subject|patient|participant|case|cell|donor|row|obs|gsm)[\W_]*\d+$", re.IGNORECASE)
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-
-_FOREIGN = {
-    b"PK\x03\x04": "a zip archive (or a spreadsheet saved as xlsx); unpack it or save it as CSV first",
-    b"\x89HDF": "an HDF5 file; open it with its own reader (anndata for h5ad) and pass what that returns",
-    b"%PDF": "a PDF; save the table as CSV first",
-    b"BZh": "compressed with bzip2; unpack it or use gzip",
-    b"\xfd7zXZ": "compressed with xz; unpack it or use gzip",
-    b"\x28\xb5\x2f\xfd": "compressed with zstd; unpack it or use gzip",
-    b"\xd0\xcf\x11\xe0": "an old spreadsheet; save it as CSV first",
-    b"RDX": "an R data file; write it with write.csv first",
-    b"\x80\x04": "a pickle, which is never opened because it can run code; save it as CSV or parquet",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +111,10 @@ def find_tables(folder: str | os.PathLike[str]) -> list[Path]:
     folder = Path(folder)
     if not folder.is_dir():
         raise TableError(f"{folder} is not a folder. Pass a folder that holds tables, or the tables themselves.")
-    found = sorted(p for p in folder.iterdir() if p.is_file() and _suffix(p) in SUFFIXES and p.name[0] != ".")
+    found = sorted(p for p in folder.iterdir() if p.is_file() and find_suffix(p) in SUFFIXES and p.name[0] != ".")
     if not found:
-        raise TableError(f"no table was found in {folder}. Looked for {', '.join(SUFFIXES)}, also with .gz.")
+        packed = ", ".join(PACKINGS)
+        raise TableError(f"no table was found in {folder}. Looked for {', '.join(SUFFIXES)}, also with {packed}.")
     return found
 
 
@@ -154,9 +135,19 @@ def _load_path(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, str, list[st
     where = str(path)
     if where.startswith(("http://", "https://", "s3://", "gs://", "ftp://")):
         raise TableError(f"{where} is a web address; only local files are read. Download it and pass its path.")
-    raw = _read_bytes(Path(where).expanduser())
-    frame, changes = _parse_bytes(raw, where, _suffix(Path(where)))
-    return frame, where, changes
+    file, part = _split_part(where)
+    found, changes = parse_file(_read_bytes(Path(file).expanduser()), file, part)
+    return _as_frame(found), where, changes
+
+
+def _as_frame(found: Any) -> pd.DataFrame:
+    return found if isinstance(found, pd.DataFrame) else _load_array(found)
+
+
+def _split_part(where: str) -> tuple[str, str]:
+    """File and part of ``"book.xlsx::Sheet2"``; a file that is called so comes first."""
+    file, mark, part = where.rpartition(PART)
+    return (file, part) if mark and not os.path.lexists(where) else (where, "")
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -188,77 +179,13 @@ def _near_path(path: Path) -> str:
     return f"Did you mean {str(path.parent / near[0])!r}?" if near else "Check the path."
 
 
-def _suffix(path: Path) -> str:
-    """Last suffix in lower case, `.gz` taken off."""
-    name = path.name.lower().removesuffix(".gz")
-    return os.path.splitext(name)[1]
-
-
-def _parse_bytes(raw: bytes, where: str, suffix: str) -> tuple[pd.DataFrame, list[str]]:
-    if raw[:2] == b"\x1f\x8b":
-        raw = gunzip(raw, where)
-    if not raw.strip():
-        raise TableError(f"{where} is empty: there is nothing to read. Check that it was saved completely.")
-    for magic, what in _FOREIGN.items():
-        if raw.startswith(magic):
-            raise TableError(f"{where} is {what}.")
-    if raw[:4] == b"PAR1":
-        return _parse_parquet(raw, where), []
-    if raw[:6] == b"\x93NUMPY":
-        return _load_array(_parse_npy(raw, where)), []
-    if suffix in (".parquet", ".npy"):
-        raise TableError(f"{where} is not a {suffix[1:]} file in spite of its name. Save it again, or rename it.")
-    head = raw.lstrip(b"\xef\xbb\xbf \r\n\t")[:1]
-    if head in (b"<", b"{", b"["):
-        kind = "a web page or XML" if head == b"<" else "JSON"
-        raise TableError(f"{where} holds {kind}, not a delimited table. Save the table as CSV or parquet.")
-    return parse_text(raw, where, suffix)
-
-
-def gunzip(raw: bytes, where: str, limit: int = LARGEST_UNPACKED) -> bytes:
-    """Unpack a gzip file; one that grows beyond the limit, in bytes, is refused before it fills the memory."""
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
-            unpacked = file.read(limit + 1)
-    except (OSError, EOFError, zlib.error):
-        raise TableError(f"{where} is a damaged or incomplete gzip file. Compress or copy it again.") from None
-    if len(unpacked) > limit:
-        raise TableError(
-            f"{where} unpacks to more than {limit / 2**20:.0f} MiB. Keep fewer rows, or save it as parquet."
-        )
-    return unpacked
-
-
-def _parse_parquet(raw: bytes, where: str) -> pd.DataFrame:
-    try:
-        from pyarrow.parquet import read_metadata
-
-        about = read_metadata(io.BytesIO(raw))
-        if 8 * about.num_rows * about.num_columns <= LARGEST_UNPACKED:
-            return pd.read_parquet(io.BytesIO(raw))
-    except ImportError:
-        raise TableError(f"{where} is parquet, which needs pyarrow. Run `pip install pyarrow`, or use CSV.") from None
-    except Exception as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise TableError(f"{where} is a damaged parquet file: {reason}. Write it again.") from None
-    size = f"{about.num_rows} rows and {about.num_columns} columns"
-    raise TableError(f"{where} has {size}, more than fit into {LARGEST_UNPACKED / 2**30:.0f} GiB. Keep fewer.")
-
-
-def _parse_npy(raw: bytes, where: str) -> Any:
-    try:
-        return np.load(io.BytesIO(raw), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise TableError(f"{where} cannot be read as npy: {error}. Save a plain array of numbers.") from None
-
-
 def _load_stream(stream: Any) -> tuple[pd.DataFrame, str, list[str]]:
     name = getattr(stream, "name", "")
     where = name if isinstance(name, str) and name else "the open file"
     content = stream.read()
     raw = content.encode() if isinstance(content, str) else bytes(content)
-    frame, changes = _parse_bytes(raw, where, _suffix(Path(where)))
-    return frame, where, changes
+    found, changes = parse_file(raw, where)
+    return _as_frame(found), where, changes
 
 
 def _load_memory(data: Any) -> tuple[pd.DataFrame, str]:

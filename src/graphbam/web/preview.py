@@ -14,9 +14,10 @@ from graphbam.errors import GraphbamError
 from graphbam.inference.settings import read_settings
 from graphbam.nn.cost import estimate_seconds, spell_seconds
 from graphbam.tables.columns import code_column
+from graphbam.tables.formats import PART, unpack
 from graphbam.tables.interventions import NOTHING, read_experiment
 from graphbam.tables.prepare import Prepared, prepare
-from graphbam.tables.read import gunzip, load_frame, unique_names
+from graphbam.tables.read import load_frame, unique_names
 from graphbam.web.words import Words, spell_error
 
 LARGEST_UNPACKED = 400 * 2**20
@@ -32,10 +33,9 @@ _WIDTH = 24
 
 def open_table(name: str, content: bytes | bytearray) -> io.BytesIO:
     """A table as an open file that knows its name; a packed one that grows without end is refused."""
-    if content[:2] == b"\x1f\x8b":
-        content = gunzip(bytes(content), name, LARGEST_UNPACKED)
-    table = io.BytesIO(content)
-    table.name = name
+    raw, inner = unpack(bytes(content), name, limit=LARGEST_UNPACKED)
+    table = io.BytesIO(raw)
+    table.name = name if inner == name else f"{name}{PART}{inner}"
     return table
 
 
