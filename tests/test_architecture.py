@@ -32,7 +32,7 @@ ALLOWED = {
 LAZY_ROOMS = {("result", "output"), ("result", "questions"), ("questions", "output")}
 """Imports that are allowed inside a method only."""
 
-OPTIONAL = {"matplotlib", "py_mini_racer", "openpyxl", "tqdm", "gadjid", "sklearn", "scipy", "pyarrow", "starlette", "uvicorn"}
+OPTIONAL = {"matplotlib", "py_mini_racer", "openpyxl", "gadjid", "sklearn", "scipy", "pyarrow", "starlette", "uvicorn"}
 """Optional packages: imported inside functions, never while graphbam loads."""
 
 FOREIGN = {"graphs": {"numpy"}, "directions": {"numpy"}, "nn": {"numpy", "torch", "safetensors", "triton"}}
