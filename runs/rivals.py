@@ -99,12 +99,14 @@ def make_section(name: str, section: Section, options: argparse.Namespace) -> li
             heading = f"{section.title}, {place} ({own['cell'].nunique()} cells, {own['table'].nunique()} tables)"
             sheets.append(Sheet(heading, beside_ours(own, [section.metric, *section.others])))
     rows = rows[~has_loops]
-    sheets.append(Sheet(f"{section.title}, cells in which graphbam is not first", lost_cells(rows, section.metric)))
+    lost, n_cells = lost_cells(rows, section.metric), rows.loc[rows[section.metric].notna(), "cell"].nunique()
+    short = METRICS[section.metric].short
+    sheets.append(Sheet(f"{section.title}, {short}: graphbam is not first in {len(lost)} of {n_cells} cells", lost))
     failures = list_failures(rows)[["method", "status", "reason", "n_tables", "n_all"]]
     sheets.append(Sheet(f"{section.title}, no answer", failures, is_for_the_page=False))
     values = rows.groupby(["cell", "method"])[section.metric].mean().unstack("method").dropna(axis=1, how="all")
     note = "pale dots: families and simulated cases · strong dot: their mean · n: cells with an answer, where not all"
-    title = f"{METRICS[section.metric].title}: {section.title.lower()}, {len(values)} cells"
+    title = f"{section.title}: {short}, {len(values)} cells"
     save(values, METRICS[section.metric], title, note, options.out / f"answers-{name}.png")
     return sheets
 
