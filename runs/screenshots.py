@@ -36,9 +36,9 @@ def open_window(width: int, height: int) -> webdriver.Chrome:
 
 
 def keep(window: Any, path: Path) -> None:
-    """Write what the window shows, in 128 colours."""
+    """Write what the window shows, in 256 colours."""
     picture = Image.open(io.BytesIO(window.get_screenshot_as_png())).convert("RGB")
-    picture.quantize(128).save(path, optimize=True)
+    picture.quantize(256).save(path, optimize=True)
     print(path, path.stat().st_size, "bytes")
 
 

@@ -1,4 +1,4 @@
-"""What the page says is in its own words: no setting is spelled as in Python or on the command line if the page has it."""
+"""What the page says is in its own words: a setting that it has is not spelled as in Python or as an option."""
 
 import pytest
 
