@@ -53,7 +53,7 @@ from graphbam.graphs.graph import (
     v_structures,
 )
 
-__all__ = ["choose_links", "direct_links", "expected_shd", "forced_arrows", "nearest_cpdag"]
+__all__ = ["Board", "Elimination", "choose_links", "direct_links", "expected_shd", "forced_arrows", "nearest_cpdag"]
 
 Triple: TypeAlias = tuple[int, int, int]
 
@@ -403,7 +403,8 @@ class _Skeleton:
     """Links to be directed, those with a known direction among them."""
 
     def __init__(self, beliefs: Beliefs, adjacent: BoolMatrix) -> None:
-        self.known, self.board = _known_arrows(adjacent, beliefs.forbidden), _Board(adjacent, beliefs)
+        self.adjacent, self.board = adjacent, Board.of(adjacent, beliefs)
+        self.known = _known_arrows(adjacent, beliefs.forbidden)
 
     def accept(self, accept: float) -> Adjacency:
         """The graph for a threshold on immoralities."""
@@ -411,7 +412,8 @@ class _Skeleton:
 
     def with_immoralities(self, triples: Iterable[Triple]) -> Adjacency:
         """The graph with these immoralities, and others where there has to be one."""
-        return _complete(_eliminate(self.board, self.board.parents(self.known, triples)), self.known)
+        dag = _eliminate(self.adjacent, self.board, self.board.parents(self.known, triples))
+        return _complete(dag, self.known)
 
     def allows(self, triples: Iterable[Triple]) -> bool:
         """Whether the arrows of these immoralities go together, and with the known ones."""
@@ -440,19 +442,23 @@ def _complete(dag: BoolMatrix, known: BoolMatrix) -> Adjacency:
     return close_under_meek(cpdag & ~known.T) if (cpdag & known.T).any() else cpdag
 
 
-class _Board:
+class Board:
     """A skeleton, and around each variable c the v-structures it could be the child of.
 
     Parents of c are a vector of 0 and 1 over `nodes[c]`; a quadratic form then counts or values v-structures.
     One with the probability ½ is worth nothing, neither good nor bad.
     """
 
-    def __init__(self, adjacent: BoolMatrix, beliefs: Beliefs) -> None:
-        self.adjacent = adjacent
-        self.nodes: list[Indices] = [np.flatnonzero(row) for row in adjacent]
-        self.probability: list[Matrix] = [beliefs.immoral_at(c, nodes) for c, nodes in enumerate(self.nodes)]
-        self.unshielded: list[Matrix] = [_apart(adjacent, nodes) for nodes in self.nodes]
-        self.worth: list[Matrix] = [_log_odds(q) * u for q, u in zip(self.probability, self.unshielded, strict=True)]
+    def __init__(self, nodes: list[Indices], probability: list[Matrix], unshielded: list[Matrix]) -> None:
+        self.nodes, self.probability, self.unshielded = nodes, probability, unshielded
+        self.worth: list[Matrix] = [_log_odds(q) * u for q, u in zip(probability, unshielded, strict=True)]
+
+    @classmethod
+    def of(cls, adjacent: BoolMatrix, beliefs: Beliefs) -> Board:
+        """The board of a skeleton that is a matrix."""
+        nodes = [np.flatnonzero(row) for row in adjacent]
+        probability = [beliefs.immoral_at(c, around) for c, around in enumerate(nodes)]
+        return cls(nodes, probability, [_apart(adjacent, around) for around in nodes])
 
     def likely(self, accept: float) -> list[Triple]:
         """Triples (a, c, b) at least this likely, likeliest first."""
@@ -491,15 +497,15 @@ def _log_odds(p: Matrix) -> Matrix:
     return result
 
 
-def _eliminate(board: _Board, parents: list[Matrix]) -> BoolMatrix:
+def _eliminate(adjacent: BoolMatrix, board: Board, parents: list[Matrix]) -> BoolMatrix:
     """A DAG on the board with given arrows, and v-structures worth much."""
-    order = _Elimination(board, parents).order()
+    order = Elimination(board, parents).order()
     rank = np.empty(len(order), dtype=int)
     rank[order] = np.arange(len(order))
-    return board.adjacent & (rank[:, None] > rank)
+    return adjacent & (rank[:, None] > rank)
 
 
-def _accept(board: _Board, known: BoolMatrix, triples: Iterable[Triple]) -> list[Triple]:
+def _accept(board: Board, known: BoolMatrix, triples: Iterable[Triple]) -> list[Triple]:
     """Choose the immoralities that go together with the known arrows and with likelier ones."""
     parents, reaches = board.parents(known, ()), ancestors(known)
     accepted = []
@@ -515,7 +521,7 @@ def _accept(board: _Board, known: BoolMatrix, triples: Iterable[Triple]) -> list
     return accepted
 
 
-class _Elimination:
+class Elimination:
     """Take sinks away, each with all its remaining edges pointing at it, until a whole DAG is told.
 
     A sink is *free* if that adds no v-structure to those of the given arrows. Once free, it stays so, and which
@@ -526,7 +532,7 @@ class _Elimination:
     .. [1] Dor and Tarsi; see `consistent_extension`.
     """
 
-    def __init__(self, board: _Board, parents: list[Matrix]) -> None:
+    def __init__(self, board: Board, parents: list[Matrix]) -> None:
         self.board, self.parents, self.left = board, parents, set(range(len(parents)))
         self._is_left = np.ones(len(parents))
         self._children_left = np.zeros(len(parents), dtype=int)

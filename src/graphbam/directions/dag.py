@@ -15,7 +15,7 @@ from graphbam.directions.immoralities import Indices
 from graphbam.errors import KnowledgeError
 from graphbam.graphs.graph import Adjacency, BoolMatrix, Matrix, is_dag, reachable
 
-__all__ = ["nearest_dag", "worth_drawing"]
+__all__ = ["best_order", "nearest_dag", "worth_drawing"]
 
 MOST_EXACT = 12
 """Variables of a knot up to which every order is looked at."""
@@ -64,7 +64,7 @@ def nearest_dag(links_dd: BoolMatrix, p_dd: Matrix, direction_dd: Matrix, forbid
     knots_dd = reaches_dd & reaches_dd.T
     dag_dd = wanted_dd & ~knots_dd
     for knot in _knots(knots_dd):
-        order = _best_order(gain_dd[np.ix_(knot, knot)])
+        order = best_order(gain_dd[np.ix_(knot, knot)])
         rank = np.empty(len(knot), dtype=int)
         rank[order] = np.arange(len(knot))
         dag_dd[np.ix_(knot, knot)] = links_dd[np.ix_(knot, knot)] & (rank[:, None] < rank)
@@ -89,7 +89,7 @@ def _knots(knots_dd: BoolMatrix) -> list[Indices]:
     return [np.flatnonzero(knots_dd[k]) for k in np.unique(leaders[leaders >= 0])]
 
 
-def _best_order(gain_kk: Matrix) -> list[int]:
+def best_order(gain_kk: Matrix) -> list[int]:
     """An order of the variables of a knot in which the arrows from earlier to later ones gain most."""
     return _exact_order(gain_kk) if len(gain_kk) <= MOST_EXACT else _good_order(gain_kk)
 
@@ -119,12 +119,15 @@ def _exact_order(gain_kk: Matrix) -> list[int]:
 
 def _good_order(gain_kk: Matrix) -> list[int]:
     """Who gains most goes first, parents by known arrows before their children; then one at a time is moved."""
-    left, order = list(range(len(gain_kk))), list[int]()
+    order = list[int]()
     known_kk = gain_kk >= KNOWN
-    while left:
-        net = gain_kk[np.ix_(left, left)].sum(axis=1)
-        net[known_kk[np.ix_(left, left)].any(axis=0)] = -np.inf
-        order.append(left.pop(int(net.argmax())))
+    net, n_known = gain_kk.sum(axis=1), known_kk.sum(axis=0)  # over those that are left
+    is_left = np.ones(len(gain_kk), dtype=bool)
+    while is_left.any():
+        first = int(np.where(is_left & (n_known == 0), net, -np.inf).argmax())
+        order.append(first)
+        is_left[first] = False
+        net, n_known = net - gain_kk[:, first], n_known - known_kk[first]
     for _ in range(len(order)):
         moved = [_move(gain_kk, order, v) for v in list(order)]
         if not any(moved):
