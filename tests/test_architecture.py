@@ -8,7 +8,7 @@ from pathlib import Path
 
 SRC = Path(__file__).resolve().parents[1] / "src" / "graphbam"
 
-PRODUCT = {"errors", "graphs", "tables", "nn", "directions", "result", "inference", "output", "questions"}
+PRODUCT = {"errors", "graphs", "tables", "nn", "directions", "result", "sparse", "inference", "output", "questions"}
 MAKING = {"simulation", "training", "benchmarks"}
 
 ALLOWED = {
@@ -18,8 +18,9 @@ ALLOWED = {
     "nn": {"errors"},
     "directions": {"errors", "graphs"},
     "result": {"errors", "graphs", "directions", "output", "questions"},
-    "inference": {"errors", "graphs", "tables", "nn", "directions", "result"},
-    "output": {"errors", "graphs", "result", "tables.domain"},
+    "sparse": {"errors", "graphs", "directions", "result", "output"},
+    "inference": {"errors", "graphs", "tables", "nn", "directions", "result", "sparse"},
+    "output": {"errors", "graphs", "result", "sparse", "tables.domain"},
     "questions": {"errors", "graphs", "result", "output"},
     "simulation": {"errors", "graphs", "tables.prepare"},
     "training": {"errors", "graphs", "tables", "nn", "directions", "simulation"},
@@ -29,7 +30,7 @@ ALLOWED = {
 }
 """A room, and the rooms or modules it may import, inside functions too; itself, always."""
 
-LAZY_ROOMS = {("result", "output"), ("result", "questions"), ("questions", "output")}
+LAZY_ROOMS = {("result", "output"), ("sparse", "output"), ("result", "questions"), ("questions", "output")}
 """Imports that are allowed inside a method only."""
 
 OPTIONAL = {"matplotlib", "py_mini_racer", "openpyxl", "gadjid", "sklearn", "scipy", "pyarrow", "starlette", "uvicorn"}
@@ -38,7 +39,7 @@ OPTIONAL = {"matplotlib", "py_mini_racer", "openpyxl", "gadjid", "sklearn", "sci
 FOREIGN = {"graphs": {"numpy"}, "directions": {"numpy"}, "nn": {"numpy", "torch", "safetensors", "triton"}}
 """Rooms that load with little: the packages they may import at the top of a module."""
 
-ROOT = {"__init__", "errors", "result", "inference"}
+ROOT = {"__init__", "errors", "result", "sparse", "inference"}
 """All that may lie in the root; rooms are packages."""
 
 FILES = sorted(SRC.rglob("*.py"))

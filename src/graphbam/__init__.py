@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the same names as in _HOMES, for type checkers and editors
     from graphbam.output.files import export
     from graphbam.result import Failure, OrientedGraph, Result
     from graphbam.simulation import SimulationConfig, simulate
+    from graphbam.sparse import SparseGraph, SparseResult
     from graphbam.tables.examples import example_path
     from graphbam.training import Budget, TrainConfig, fine_tune, train
 
@@ -49,6 +50,8 @@ __all__ = [
     "Result",
     "ResultError",
     "SimulationConfig",
+    "SparseGraph",
+    "SparseResult",
     "TableError",
     "TrainConfig",
     "WeightsError",
@@ -77,6 +80,8 @@ _HOMES = {
     "PrepareConfig": "graphbam.inference",
     "Result": "graphbam.result",
     "SimulationConfig": "graphbam.simulation",
+    "SparseGraph": "graphbam.sparse",
+    "SparseResult": "graphbam.sparse",
     "TrainConfig": "graphbam.training",
     "benchmark": "graphbam.benchmarks.run",
     "example_path": "graphbam.tables.examples",

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -166,8 +166,81 @@ class OrientedGraph(Graph):
         return OrientedGraph, (self.names, self.adjacency, *parts)
 
 
+class Answer:
+    """What one asks of an answer however it keeps its pairs: in a matrix (`Result`) or in a list (`SparseResult`)."""
+
+    names: tuple[str, ...]
+    changes: tuple[str, ...]
+    warnings: tuple[str, ...]
+    source: str
+    provenance: Mapping[str, Any]
+    has_directions: Any
+    skeleton: Callable[..., Any]
+    moral_pairs: Callable[..., Any]
+    cpdag: Callable[..., Any]
+    graph: Callable[..., Any]
+    table: Callable[[], pd.DataFrame]
+    say_hidden: Callable[[], str]
+
+    @property
+    def n_variables(self) -> int:
+        """Number D of variables."""
+        return len(self.names)
+
+    def arrows(
+        self,
+        cut: Cut | float | None = None,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
+        objective: Objective = "links",
+    ) -> pd.DataFrame:
+        """Edges of `cpdag` with their probabilities, as `OrientedGraph.table` lists them; parameters as there."""
+        return self.cpdag(cut, threshold=threshold, fdr=fdr, objective=objective).table()
+
+    def summary(
+        self,
+        cut: Cut | float | None = None,
+        n_edges: int = 10,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
+    ) -> str:
+        """Say in a few lines what was found, what was done to the data and what to keep in mind."""
+        rows = self.spell_rows()
+        lines = [f"{self.source or 'table'}: {self.n_variables} variables" + (f", {rows}" if rows else "")]
+        lines += self._say_links(Cut.read(cut, threshold=threshold, fdr=fdr), n_edges)
+        mind = (*self.warnings, *getattr(self.graph(cut, threshold=threshold, fdr=fdr), "notes", ()))
+        for title, sentences in (("Done to the data", self.changes), ("Keep in mind", mind)):
+            lines += [f"{title}:", *(f"  • {sentence}" for sentence in sentences)] if sentences else []
+        return "\n".join(lines)
+
+    def _say_links(self, cut: Cut, n_edges: int) -> list[str]:
+        from graphbam.output.files import list_links
+
+        links, table = list_links(cast(Any, self), cut), self.table()
+        apart = set(self.moral_pairs(cut).undirected_edges())
+        moral = table[[pair in apart for pair in zip(table["a"], table["b"], strict=True)]]
+        n_arrows = sum(link.is_directed for link in links)
+        directed = f", {n_arrows} with a direction" if self.has_directions else ""
+        married = f"; {_count(len(moral), 'pair')} linked through a common child only" if len(moral) else ""
+        lines = [f"{_count(len(links), 'direct link')} {cut}{directed}{married}"]
+        lines += [_link_line(link) for link in links[:n_edges]]
+        if len(links) > n_edges:
+            lines.append(f"  … and {len(links) - n_edges} more")
+        lines += [said] if (said := self.say_hidden()) else []
+        return lines + [_moral_line(row) for row in moral.head(n_edges).to_dict("records")]
+
+    def spell_rows(self) -> str:
+        """Say how many rows were used: ``"200 rows"``, ``"5000 of 80000 rows"``, or nothing if that is not known."""
+        read, used = self.provenance.get("n_rows"), self.provenance.get("n_rows_used")
+        if not used:
+            return ""
+        return f"{used} rows" if read in (None, used) else f"{used} of {read} rows"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Result:
+class Result(Answer):
     """Edge probabilities with names, made by `graphbam.infer`.
 
     Examples
@@ -252,11 +325,6 @@ class Result:
             p_dd = getattr(self, name)
             if p_dd is not None:
                 object.__setattr__(self, name, _frozen(settle(check_pairs(p_dd, len(self.names), name))))
-
-    @property
-    def n_variables(self) -> int:
-        """Number D of variables."""
-        return len(self.names)
 
     # ── graphs ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -359,17 +427,6 @@ class Result:
         Graph(3 variables: rain → wet, sprinkler → wet)
         """
         return self._decide(Cut.read(cut, threshold=threshold, fdr=fdr, objective=objective))
-
-    def arrows(
-        self,
-        cut: Cut | float | None = None,
-        *,
-        threshold: float | None = None,
-        fdr: float | None = None,
-        objective: Objective = "links",
-    ) -> pd.DataFrame:
-        """Edges of `cpdag` with their probabilities, as `OrientedGraph.table` lists them; parameters as there."""
-        return self.cpdag(cut, threshold=threshold, fdr=fdr, objective=objective).table()
 
     def dag(
         self,
@@ -549,39 +606,6 @@ class Result:
         table: pd.DataFrame = pd.DataFrame(columns).iloc[ranked].reset_index(drop=True)
         return table
 
-    def summary(
-        self,
-        cut: Cut | float | None = None,
-        n_edges: int = 10,
-        *,
-        threshold: float | None = None,
-        fdr: float | None = None,
-    ) -> str:
-        """Say in a few lines what was found, what was done to the data and what to keep in mind."""
-        rows = self.spell_rows()
-        lines = [f"{self.source or 'table'}: {self.n_variables} variables" + (f", {rows}" if rows else "")]
-        lines += self._say_links(Cut.read(cut, threshold=threshold, fdr=fdr), n_edges)
-        mind = (*self.warnings, *getattr(self.graph(cut, threshold=threshold, fdr=fdr), "notes", ()))
-        for title, sentences in (("Done to the data", self.changes), ("Keep in mind", mind)):
-            lines += [f"{title}:", *(f"  • {sentence}" for sentence in sentences)] if sentences else []
-        return "\n".join(lines)
-
-    def _say_links(self, cut: Cut, n_edges: int) -> list[str]:
-        from graphbam.output.files import list_links
-
-        links, table = list_links(self, cut), self.table()
-        apart = set(self.moral_pairs(cut).undirected_edges())
-        moral = table[[pair in apart for pair in zip(table["a"], table["b"], strict=True)]]
-        n_arrows = sum(link.is_directed for link in links)
-        directed = f", {n_arrows} with a direction" if self.has_directions else ""
-        married = f"; {_count(len(moral), 'pair')} linked through a common child only" if len(moral) else ""
-        lines = [f"{_count(len(links), 'direct link')} {cut}{directed}{married}"]
-        lines += [_link_line(link) for link in links[:n_edges]]
-        if len(links) > n_edges:
-            lines.append(f"  … and {len(links) - n_edges} more")
-        lines += [said] if (said := self.say_hidden()) else []
-        return lines + [_moral_line(row) for row in moral.head(n_edges).to_dict("records")]
-
     def say_hidden(self, n_pairs: int = MOST_NAMED) -> str:
         """Name the pairs behind which there is rather something hidden than not; nothing if there are none."""
         if self.hidden_causes is None:
@@ -599,13 +623,6 @@ class Result:
             return f"{said}: doubt about their links rather than a finding; strongest: {', '.join(shown)}"
         said = f"{_count(len(order), 'pair')} rather {'has' if len(order) == 1 else 'have'} a hidden common cause"
         return f"{said}: {', '.join(shown)}{more}"
-
-    def spell_rows(self) -> str:
-        """Say how many rows were used: ``"200 rows"``, ``"5000 of 80000 rows"``, or nothing if that is not known."""
-        read, used = self.provenance.get("n_rows"), self.provenance.get("n_rows_used")
-        if not used:
-            return ""
-        return f"{used} rows" if read in (None, used) else f"{used} of {read} rows"
 
     def __repr__(self) -> str:
         p_dd = np.triu(self.probabilities[..., SKELETON], 1)

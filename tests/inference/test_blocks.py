@@ -14,7 +14,7 @@ from graphbam.inference import blocks, screen
 from graphbam.inference.journey import is_wide
 from graphbam.inference.settings import InferConfig
 from graphbam.nn.weights import load_weights
-from standins import PartialCorrelation, Spy
+from standins import Contrast, PartialCorrelation, Spy
 
 
 @pytest.fixture
@@ -113,3 +113,24 @@ def test_a_store_belongs_to_one_table(chains, small_hoods, tmp_path):
     (tmp_path / "full" / "thesis.tex").touch()
     with pytest.raises(ConfigError, match="holds other files"):
         gb.infer(chains, weights=PartialCorrelation(), store=tmp_path / "full")
+
+
+def test_very_wide_tables_get_a_list_of_pairs(chains, small_hoods, monkeypatch):
+    matrix = gb.infer(chains, weights=PartialCorrelation(), stability=2)
+    monkeypatch.setattr("graphbam.inference.journey.MATRIX_UP_TO", 30)
+    chains["constant"] = 1.0
+    result = gb.infer(chains, weights=PartialCorrelation(), stability=2)
+    assert isinstance(result, gb.SparseResult)
+    assert len(result.pairs) < 60 * 59 / 2
+    assert set(result.skeleton().undirected_edges()) == set(matrix.skeleton().undirected_edges())
+    i, j = result.pairs.T
+    assert np.allclose(result.probabilities, matrix.probabilities[i, j], atol=1e-6)
+    assert np.array_equal(result.stability, matrix.stability[i, j])
+    assert result.part(["a0", "constant"]).probabilities[0, 1].tolist() == [1.0, 0.0, 0.0]
+    assert 0 < result.elsewhere["skeleton"] < 0.01
+
+
+def test_the_second_network_is_refused_where_there_is_no_matrix(chains, small_hoods, monkeypatch):
+    monkeypatch.setattr("graphbam.inference.journey.MATRIX_UP_TO", 30)
+    with pytest.raises(ConfigError, match="the second network is asked about up to 30 columns, and there are 60"):
+        gb.infer(chains, weights=PartialCorrelation(), colliders=Contrast())

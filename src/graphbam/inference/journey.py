@@ -7,14 +7,14 @@ import functools
 import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 import graphbam
-from graphbam.errors import ConfigError, GraphbamError, TableError
+from graphbam.errors import ConfigError, GraphbamError, Setting, TableError
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.inference.answers import read_pairs, tell_of_rows
 from graphbam.inference.blocks import (
@@ -40,9 +40,10 @@ from graphbam.inference.networks import (
     tables_at_once,
 )
 from graphbam.inference.settings import FLAT, PARTS, InferConfig, Settings, read_settings, show_settings
-from graphbam.inference.stability import Stability, measure_stability
+from graphbam.inference.stability import Stability, count_links, measure_stability
 from graphbam.nn.cost import Progress, be_silent, estimate_seconds, spell_seconds
 from graphbam.result import Failure, Result
+from graphbam.sparse import SparseResult
 from graphbam.tables.columns import Encode
 from graphbam.tables.domain import judge_domain
 from graphbam.tables.interventions import read_experiment
@@ -51,6 +52,12 @@ from graphbam.tables.read import Matrix, find_tables
 
 if TYPE_CHECKING:
     from graphbam.inference.settings import WeightsLike
+
+MATRIX_UP_TO = 2000
+"""A wide table with more columns than this gets a `SparseResult`: the matrices of a `Result` would take gigabytes."""
+
+OF_THE_WHOLE = {"n_variables", "effective_rank"}
+"""What is measured of a table and is another thing for its neighbourhoods, which are what the network sees."""
 
 SAMPLE_ROWS = 1000
 """A result keeps so many rows for pictures. They are in content order, hence a draw that is random but repeatable."""
@@ -111,6 +118,7 @@ def infer(
     Returns
     -------
     Result
+        Of a table with more than 2,000 columns a `SparseResult`, which answers to the same names.
 
     Raises
     ------
@@ -209,8 +217,12 @@ def _finish(
     progress: Progress | None = None,
 ) -> Result:
     """Enforce knowledge, find directions and stability, collect the report. E counts the varying columns."""
-    known, header = config.knowledge or Knowledge(), networks.edges.header
-    joined, said = (said, said.dense(x_bme.shape[2])) if isinstance(said, Joined) else (None, said)
+    known = config.knowledge or Knowledge()
+    joined = said if isinstance(said, Joined) else None
+    about = _describe_answer(ready, config, networks, x_bme, joined)
+    if joined is not None and len(ready.names) > MATRIX_UP_TO:
+        return cast(Result, _finish_sparse(ready, config, networks, joined, about, progress))
+    said = said.dense(x_bme.shape[2]) if isinstance(said, Joined) else said
     pairs = read_pairs(ready, networks, known, x_bme, said, progress, done=0.5 / (config.stability + 1))
     found = Stability(None, None)
     if config.stability:
@@ -219,32 +231,75 @@ def _finish(
         ask = functools.partial(_ask_resamples, config, networks, plan)
         settings = (config.stability, known, config.prepare.seed, progress or be_silent)
         found = measure_stability(ready, networks, ask, *settings, at_once=at_once)
-    ranges = {name: list(limits) for name, limits in (header.domain or {}).items()}
-    unlike = judge_domain(ready.features, ranges)
+    return Result(stability=found.links_dd, arrow_stability=found.arrows_dd, **about, **pairs)
+
+
+def _finish_sparse(
+    ready: Prepared,
+    config: InferConfig,
+    networks: Networks,
+    joined: Joined,
+    about: dict[str, Any],
+    progress: Progress | None,
+) -> SparseResult:
+    """The answer for a table too wide for a matrix of all pairs."""
+    if networks.colliders is not None:
+        raise ConfigError(
+            f"the second network is asked about up to {MATRIX_UP_TO} columns, and there are {len(ready.names)}. Use ",
+            Setting("directions", "one-pass"),
+            " or ",
+            Setting("directions", "none"),
+            ".",
+        )
+    pairs, stability = joined.pairs, None
+    if config.stability:
+        stability = count_links(
+            pairs,
+            ready,
+            functools.partial(_join_resamples, config, networks, joined.plan),
+            config,
+            progress or be_silent,
+        )
+    place = ready.varying
+    told: dict[str, Any] = {"hidden_causes": pairs.hidden, "ancestors": pairs.ancestor, "stability": stability}
+    told |= {"directions": pairs.direction, "compelled": pairs.compelled} if networks.one_pass else {}
+    constant = tuple(ready.names[k] for k in np.setdiff1d(np.arange(len(ready.names)), place).tolist())
+    where = np.stack([place[pairs.i], place[pairs.j]], axis=1)
+    classes = pairs.classes.astype(np.float64)
+    return SparseResult(
+        pairs=where, probabilities=classes, elsewhere=joined.elsewhere, constant=constant, **told, **about
+    )
+
+
+def _describe_answer(
+    ready: Prepared, config: InferConfig, networks: Networks, x_bme: Tensor, joined: Joined | None
+) -> dict[str, Any]:
+    """What a result says beside its pairs."""
+    known = config.knowledge or Knowledge()
+    ranges = {name: list(limits) for name, limits in (networks.edges.header.domain or {}).items()}
+    features = ready.features if joined is None else {k: v for k, v in ready.features.items() if k not in OF_THE_WHOLE}
+    unlike = judge_domain(features, ranges)
     verdict = ("outside" if unlike else "inside") if ranges else None
-    return Result(
-        names=ready.names,
-        changes=(
+    return {
+        "names": ready.names,
+        "changes": (
             *ready.changes,
             *(() if networks.colliders is None else tell_of_rows(x_bme.shape[1])),
             *tell_of_blocks(joined, x_bme.shape[2]),
         ),
-        warnings=(
+        "warnings": (
             *ready.warnings,
             *unlike,
             *_warn_about_knowledge(ready, known),
             *networks.warnings,
             *_warn_about_width(joined, x_bme.shape[2]),
         ),
-        domain={"features": ready.features, "verdict": verdict, "unlike": unlike, "ranges": ranges},
-        stability=found.links_dd,
-        arrow_stability=found.arrows_dd,
-        knowledge=known or None,
-        source=ready.source,
-        provenance=_provenance(ready, config, networks),
-        sample=_draw_sample(ready, x_bme[0]),
-        **pairs,
-    )
+        "domain": {"features": ready.features, "verdict": verdict, "unlike": unlike, "ranges": ranges},
+        "knowledge": known or None,
+        "source": ready.source,
+        "provenance": _provenance(ready, config, networks),
+        "sample": _draw_sample(ready, x_bme[0]),
+    }
 
 
 def _as_wide(ready: Prepared) -> Wide:
@@ -274,6 +329,15 @@ def _ask_resamples(
         return
     for number, table in enumerate(batches):
         yield number, [ask_neighbourhoods(table, asked, plan=plan).dense(table.x_bmd.shape[2])]
+
+
+def _join_resamples(
+    config: InferConfig, networks: Networks, plan: Plan, batches: Iterator[Wide]
+) -> Iterator[tuple[int, Joined]]:
+    """Answers to resamples of a table too wide for a matrix, each by the same plan."""
+    asked = _asked(config, networks)
+    for number, table in enumerate(batches):
+        yield number, ask_neighbourhoods(table, asked, plan=plan)
 
 
 def is_wide(config: InferConfig, n_columns: int) -> bool:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from graphbam.graphs.graph import SKELETON, directed_part
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.inference.answers import read_pairs
-from graphbam.inference.blocks import Wide
+from graphbam.inference.blocks import Joined, Pairs, Wide
 from graphbam.inference.networks import Networks, Said, mark_cells
+from graphbam.inference.settings import InferConfig
 from graphbam.nn.cost import Progress
 from graphbam.result import Result
 from graphbam.tables.prepare import Prepared, standardise
@@ -68,6 +69,25 @@ def measure_stability(
             n_done += 1
             tell((n_done + 1) / (n_resamples + 1), f"{n_done} of {n_resamples} resamples")
     return Stability(links_dd / n_resamples, arrows_dd / n_directed if n_directed else None)
+
+
+def count_links(
+    pairs: Pairs,
+    ready: Prepared,
+    ask: Callable[[Iterator[Wide]], Iterator[tuple[int, Joined]]],
+    config: InferConfig,
+    tell: Progress,
+) -> Matrix:
+    """Shares of resamples of a wide table in which pairs are direct links, shape (N,); arrows are not counted."""
+    n_columns = ready.x_md.shape[1]
+    keys, found, drawn = pairs.i * n_columns + pairs.j, np.zeros(len(pairs.i)), dict[int, Wide]()
+    for number, joined in ask(_draw_batches(ready, config.stability, config.prepare.seed, 1, drawn)):
+        del drawn[number]
+        p_n = joined.pairs.classes[:, SKELETON]
+        linked = joined.pairs.keep(p_n >= STABLE_FROM)
+        found += np.isin(keys, linked.i * n_columns + linked.j)
+        tell((number + 2) / (config.stability + 1), f"{number + 1} of {config.stability} resamples")
+    return found / config.stability
 
 
 def _draw_batches(ready: Prepared, n_resamples: int, seed: int, at_once: int, drawn: dict[int, Wide]) -> Iterator[Wide]:

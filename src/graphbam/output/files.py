@@ -28,11 +28,16 @@ from graphbam.errors import ConfigError, GraphError, Setting
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import Graph
 from graphbam.result import CLASSES, OrientedGraph, Result
+from graphbam.sparse import SparseGraph, SparseResult
 
 _INSTALL = {
     "causallearn": "pip install causal-learn",
     "pgmpy": "pip install pgmpy",
 }
+
+
+Source: TypeAlias = Graph | Result | SparseGraph | SparseResult
+"""What is written to files."""
 
 
 class Link(NamedTuple):
@@ -65,7 +70,7 @@ class Link(NamedTuple):
         return self._replace(a=self.b, b=self.a, numbers={other.get(k, k): p for k, p in self.numbers.items()})
 
 
-def list_links(source: Graph | Result, cut: Cut | None = None) -> list[Link]:
+def list_links(source: Source, cut: Cut | None = None) -> list[Link]:
     """List the edges of a graph, or of the `graph` of a result, with their probabilities, likeliest first.
 
     Examples
@@ -73,6 +78,8 @@ def list_links(source: Graph | Result, cut: Cut | None = None) -> list[Link]:
     >>> [(link.a, link.mark, link.b) for link in list_links(Graph(["x", "y"], [[0, 1], [0, 0]]))]
     [('x', '->', 'y')]
     """
+    if isinstance(source, (SparseGraph, SparseResult)):
+        return source.links(cut)
     graph = source if isinstance(source, Graph) else source.graph(cut)
     place = {name: k for k, name in enumerate(graph.names)}
     edges = [(a, b, True) for a, b in graph.directed_edges()] + [(a, b, False) for a, b in graph.undirected_edges()]
@@ -97,7 +104,7 @@ def _describe_link(source: Graph | Result, graph: Graph, i: int, j: int, is_dire
 # ── formats ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def to_csv(source: Graph | Result, cut: Cut | None = None) -> str:
+def to_csv(source: Source, cut: Cut | None = None) -> str:
     """Edge list. A result gives every pair with its probabilities, a graph its edges with what is known of them.
 
     Examples
@@ -106,7 +113,7 @@ def to_csv(source: Graph | Result, cut: Cut | None = None) -> str:
     a,edge,b
     x,->,"y ""2""\"
     """
-    if isinstance(source, (Result, OrientedGraph)):
+    if isinstance(source, (Result, OrientedGraph, SparseResult, SparseGraph)):
         text: str = source.table().to_csv(index=False, float_format="%.6g", lineterminator="\n")
         return text
     return _rows_to_csv([("a", "edge", "b"), *((link.a, link.mark, link.b) for link in list_links(source))])
@@ -150,7 +157,7 @@ def _list_notes(graph: Graph) -> dict[str, list[str]]:
     return {"notes": list(notes)} if notes else {}
 
 
-def to_graphml(source: Graph | Result, cut: Cut | None = None) -> str:
+def to_graphml(source: Source, cut: Cut | None = None) -> str:
     """GraphML, read by networkx, igraph, Gephi, yEd and Cytoscape.
 
     Nodes carry their name as id. If any edge is directed, all are written so, an undirected one as two, and the
@@ -191,7 +198,7 @@ def _check_xml(name: str) -> str:
     return name
 
 
-def to_dot(source: Graph | Result, cut: Cut | None = None) -> str:
+def to_dot(source: Source, cut: Cut | None = None) -> str:
     r"""Graphviz DOT: nodes n0, n1 … with their names as labels; wider lines for likelier edges; arrows with theirs,
     those hollow that are forced.
 
@@ -378,7 +385,7 @@ installed."""
 
 
 def export(
-    source: Graph | Result,
+    source: Source,
     path: str | os.PathLike[str],
     *,
     layout: Literal["edges", "adjacency"] = "edges",
@@ -406,8 +413,11 @@ def export(
         The file.
     """
     path = Path(path)
-    if not isinstance(source, (Graph, Result)):
+    if not isinstance(source, (Graph, Result, SparseGraph, SparseResult)):
         raise GraphError(f"a {type(source).__name__} cannot be exported. Pass a Graph or a Result.")
+    is_sparse = isinstance(source, (SparseGraph, SparseResult))
+    if is_sparse and (layout == "adjacency" or path.suffix.lower() == ".json"):
+        raise ConfigError(f"{path}: of so many variables neither a matrix nor JSON is written. Use .csv or .graphml.")
     if layout not in ("edges", "adjacency") or (layout == "adjacency" and path.suffix.lower() != ".csv"):
         raise ConfigError(
             Setting("layout", layout), f" does not fit {path.name}; an adjacency matrix is written as .csv."
@@ -416,14 +426,14 @@ def export(
     return write_text(path, text)
 
 
-def _choose_format(source: Graph | Result, path: Path, layout: str) -> Callable[..., str]:
+def _choose_format(source: Source, path: Path, layout: str) -> Callable[..., str]:
     suffix = path.suffix.lower()
-    if suffix == ".html" and isinstance(source, Graph):
+    if suffix == ".html" and isinstance(source, (Graph, SparseGraph)):
         raise ConfigError(f"{path}: a report is made of a Result, and this is a Graph. End it in {', '.join(FORMATS)}.")
     if suffix == ".html":
         return _render_report
     if suffix not in FORMATS:
-        known = [*FORMATS, *([".html"] if isinstance(source, Result) else [])]
+        known = [*FORMATS, *([".html"] if isinstance(source, (Result, SparseResult)) else [])]
         raise ConfigError(f"{path} does not say which format to write; end it in {', '.join(known)}.")
     return to_adjacency_csv if layout == "adjacency" else FORMATS[suffix]
 
@@ -433,7 +443,7 @@ Draw: TypeAlias = Callable[[Result, Path, "Cut | None"], object]
 
 
 def save_outputs(
-    result: Result, folder: str | os.PathLike[str], cut: Cut | None = None, draw: Draw | None = None
+    result: Result | SparseResult, folder: str | os.PathLike[str], cut: Cut | None = None, draw: Draw | None = None
 ) -> list[Path]:
     """Write everything about a result into a folder: all of `OUTPUTS`, or, if anything goes wrong, nothing.
 
@@ -453,6 +463,8 @@ def save_outputs(
     list of Path
         The files.
     """
+    if isinstance(result, SparseResult):
+        return result.save(folder, cut)
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; the outputs need a folder. Choose another name.")
@@ -475,7 +487,7 @@ def _list_writers(result: Result, cut: Cut | None, draw: Draw | None) -> dict[st
     """File name → function that writes it, in the order of `OUTPUTS`."""
     from graphbam.output import figures
 
-    def text(make: Callable[..., str], source: Graph | Result = result) -> Callable[[Path], object]:
+    def text(make: Callable[..., str], source: Source = result) -> Callable[[Path], object]:
         return lambda path: path.write_text(make(source, cut), encoding="utf-8", newline="")
 
     plain = ("edges.csv", "graph.json", "graph.graphml", "graph.dot")
@@ -489,7 +501,11 @@ def _list_writers(result: Result, cut: Cut | None, draw: Draw | None) -> dict[st
     return {name: writers[name] for name in OUTPUTS if name not in absent}
 
 
-def _render_report(result: Result, cut: Cut | None = None) -> str:
+def _render_report(result: Result | SparseResult, cut: Cut | None = None) -> str:
+    if isinstance(result, SparseResult):
+        from graphbam.output.wide import render_page
+
+        return render_page(result, cut or Cut())
     from graphbam.output.report import render
 
     return render(result, cut)

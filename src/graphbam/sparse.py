@@ -1,0 +1,658 @@
+"""The answer for a wide table: a list of pairs instead of a matrix of all of them, and graphs as lists of edges.
+
+Names are those of `Result`, and mean the same. What needs a matrix, a picture or the questions of `Result`, is asked of
+a part: `SparseResult.around` a variable, or `SparseResult.part` of some variables, each a `Result`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbam.directions.large import Links, Morals, connected_parts, large_cpdag, large_dag
+from graphbam.errors import GraphError, OrientationMissingError, ResultError
+from graphbam.graphs.cut import EVEN, Cut
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, Graph
+from graphbam.graphs.knowledge import Knowledge
+from graphbam.result import CHILD_FROM, MOST_NAMED, SUSPECT_FROM, Answer, Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from graphbam.output.files import Link
+
+VERSION = 1
+"""Of the form of `SparseResult.save`."""
+
+SMALL_PART = 200
+"""Connected parts of a graph up to this size are directed as in `Result.cpdag`, larger ones by `directions.large`."""
+
+KNOWN = 1e6
+"""Stands for certainty about a direction."""
+
+ARRAYS = ("pairs", "probabilities", "directions", "compelled", "hidden_causes", "ancestors", "stability")
+"""Fields of a sparse result that are arrays over pairs."""
+
+Vector = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseGraph:
+    """Variables with names, and a list of edges between them.
+
+    Examples
+    --------
+    >>> graph = SparseGraph(("a", "b", "c"), np.array([0, 2]), np.array([1, 1]), np.array([True, False]))
+    >>> graph
+    Graph(3 variables: a → b, c — b)
+    >>> graph.part(["a", "b"]).adjacency.tolist()
+    [[0, 1], [0, 0]]
+    """
+
+    names: tuple[str, ...]
+    tails: Indices
+    """One end of each edge, by place in `names`: the cause, where it is directed …"""
+    heads: Indices
+    """… and the other."""
+    is_directed: NDArray[np.bool_]
+    numbers: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """What is known of each edge, by the names of `OrientedGraph.table`: `skeleton`, `forward`, `backward`, `forced`,
+    `guessed`."""
+    notes: tuple[str, ...] = ()
+    """What to keep in mind about how it was directed."""
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return len(self.names)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return len(self.tails)
+
+    def directed_edges(self) -> list[tuple[str, str]]:
+        """List (cause, effect) for each directed edge."""
+        return self._named(self.is_directed)
+
+    def undirected_edges(self) -> list[tuple[str, str]]:
+        """List each undirected edge once."""
+        return self._named(~self.is_directed)
+
+    def _named(self, chosen: NDArray[np.bool_]) -> list[tuple[str, str]]:
+        ends = zip(self.tails[chosen].tolist(), self.heads[chosen].tolist(), strict=True)
+        return [(self.names[a], self.names[b]) for a, b in ends]
+
+    def skeleton(self) -> SparseGraph:
+        """Forget all directions."""
+        ends = np.minimum(self.tails, self.heads), np.maximum(self.tails, self.heads)
+        known = {name: values for name, values in self.numbers.items() if name == "skeleton"}
+        return SparseGraph(self.names, *ends, np.zeros(self.n_edges, dtype=bool), known)
+
+    def is_dag(self) -> bool:
+        """Tell whether all edges are directed and none closes a cycle."""
+        import networkx as nx
+
+        return bool(self.is_directed.all()) and nx.is_directed_acyclic_graph(self.to_networkx(by_name=False))
+
+    def part(self, names: Iterable[str]) -> Graph:
+        """The edges among some variables, as a graph with an adjacency matrix."""
+        places = _find_places(self.names, names)
+        where = {place: k for k, place in enumerate(places)}
+        adjacency = np.zeros((len(places), len(places)), dtype=np.int8)
+        for tail, head, is_arrow in zip(self.tails.tolist(), self.heads.tolist(), self.is_directed, strict=True):
+            if tail in where and head in where:
+                adjacency[where[tail], where[head]] = 1
+                adjacency[where[head], where[tail]] |= not is_arrow
+        return Graph(tuple(self.names[k] for k in places), adjacency)
+
+    def table(self) -> pd.DataFrame:
+        """One row per edge, arrows first, likeliest first; columns as in `OrientedGraph.table`."""
+        import pandas as pd
+
+        names = np.array(self.names, dtype=object)
+        columns: dict[str, Any] = {
+            "a": names[self.tails],
+            "edge": np.where(self.is_directed, "->", "--").astype(object),
+            "b": names[self.heads],
+        }
+        known = self.numbers
+        if "forward" in known:
+            is_right = np.where(self.is_directed, known["forward"], 1 - known["forward"] - known["backward"])
+            columns["probability"] = known["skeleton"] * is_right
+        columns |= known
+        rank = columns.get("probability", known.get("skeleton", np.zeros(self.n_edges)))
+        order = np.lexsort((-np.where(self.is_directed, rank, known.get("skeleton", rank)), ~self.is_directed))
+        table: pd.DataFrame = pd.DataFrame(columns).iloc[order].reset_index(drop=True)
+        return table
+
+    def links(self, cut: Cut | None = None) -> list[Link]:
+        """The edges as `graphbam.output.files` writes them, likeliest first."""
+        from graphbam.output.files import Link
+
+        plain = {k: v.tolist() for k, v in self.numbers.items() if k in ("none", "skeleton", "moral", "stability")}
+        ways = {k: self.numbers[k].tolist() for k in ("forward", "backward") if k in self.numbers}
+        forced = self.numbers["forced"].tolist() if "forced" in self.numbers else [None] * self.n_edges
+        ends = zip(self.tails.tolist(), self.heads.tolist(), self.is_directed.tolist(), forced, strict=True)
+        links = [
+            Link(self.names[a], self.names[b], is_arrow, {n: v[k] for n, v in (plain | ways).items()}, is_forced)
+            for k, (a, b, is_arrow, is_forced) in enumerate(ends)
+        ]
+        return sorted(links, key=lambda link: -link.numbers.get("skeleton", 1.0))
+
+    def to_networkx(self, by_name: bool = True) -> Any:
+        """Convert to networkx, as `Graph.to_networkx`; nodes without an edge are there too."""
+        import networkx as nx
+
+        result = nx.DiGraph() if self.is_directed.any() else nx.Graph()
+        result.add_nodes_from(self.names if by_name else range(self.n_variables))
+        arcs = list(zip(self.tails.tolist(), self.heads.tolist(), strict=True))
+        if result.is_directed():
+            arcs += [(b, a) for (a, b), is_arrow in zip(arcs, self.is_directed, strict=True) if not is_arrow]
+        result.add_edges_from(((self.names[a], self.names[b]) for a, b in arcs) if by_name else arcs)
+        return result
+
+    def __repr__(self) -> str:
+        some = slice(0, 8)
+        ends = zip(self.tails[some].tolist(), self.heads[some].tolist(), self.is_directed[some].tolist(), strict=True)
+        edges = [f"{self.names[a]} {'→' if is_arrow else '—'} {self.names[b]}" for a, b, is_arrow in ends]
+        edges += [f"… {self.n_edges - 8} more"] if self.n_edges > 8 else []
+        return f"Graph({self.n_variables} variables: {', '.join(edges) or 'no edges'})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseResult(Answer):
+    """What is known of the pairs of a wide table, made by `graphbam.infer` beyond 2,000 columns.
+
+    Examples
+    --------
+    >>> pairs, p = np.array([[0, 1], [1, 2]]), np.array([[0.1, 0.9, 0.0], [0.8, 0.2, 0.0]])
+    >>> result = SparseResult(("a", "b", "c"), pairs, p, {"skeleton": 0.001})
+    >>> result
+    SparseResult(3 variables, 2 pairs; strongest: a — b 0.90; any other pair is a link with probability 1.0e-03)
+    >>> result.skeleton()
+    Graph(3 variables: a — b)
+    >>> result.part(["a", "c"]).probabilities[0, 1].tolist()
+    [0.999, 0.001, 0.0]
+    """
+
+    names: tuple[str, ...]
+    """Names of the D variables."""
+    pairs: Indices
+    """Shape (N, 2): pairs i < j by place in `names`, in increasing order."""
+    probabilities: Vector
+    """Shape (N, 3): none · skeleton · moral of each; sums to one."""
+    elsewhere: Mapping[str, float] = field(default_factory=dict)
+    """What every pair that is not listed is believed to be: `skeleton`, the probability that the screen missed a link,
+    `moral`, `hidden` and `ancestor`."""
+    directions: Vector | None = None
+    """Shape (N,): probability of i → j rather than j → i, given a link; None: not asked."""
+    compelled: Vector | None = None
+    """Shape (N, 2): that the CPDAG has i → j, and that it has j → i, given a link."""
+    hidden_causes: Vector | None = None
+    """Shape (N,): probability of a common cause outside the table."""
+    ancestors: Vector | None = None
+    """Shape (N, 2): of a path of arrows from i to j, and from j to i."""
+    stability: Vector | None = None
+    """Shape (N,): share of resamples in which the pair is a link."""
+    constant: tuple[str, ...] = ()
+    """Columns that do not vary, and have no links."""
+    changes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    domain: Mapping[str, Any] = field(default_factory=dict)
+    knowledge: Knowledge | None = None
+    source: str = ""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    sample: NDArray[Any] | None = None
+    """Up to 1,000 rows of the table as the network saw it; not saved."""
+    _decided: dict[tuple[str, Cut], SparseGraph] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "pairs", np.asarray(self.pairs, dtype=np.int64).reshape(-1, 2))
+        for name in ARRAYS[1:]:
+            if getattr(self, name) is not None:
+                values = np.array(getattr(self, name), dtype=np.float64)
+                if len(values) != len(self.pairs) or not np.isfinite(values).all() or (values < 0).any():
+                    raise GraphError(f"{name} must hold a probability for each of the {len(self.pairs)} pairs.")
+                object.__setattr__(self, name, values)
+        p = self.probabilities.reshape(-1, 3)
+        object.__setattr__(self, "probabilities", p / p.sum(axis=1, keepdims=True))
+        self._enforce()
+
+    # ── prior knowledge ───────────────────────────────────────────────────────────────────────────────────
+
+    def _enforce(self) -> None:
+        """Put prior knowledge into the answers: pairs it names are listed, and it has the last word on them."""
+        if self.knowledge:
+            self._list_pairs([*self.knowledge.prior_odds, *((e.a, e.b) for e in self.knowledge.required)])
+        if self.compelled is not None:
+            total = self.compelled.sum(axis=1, keepdims=True)
+            object.__setattr__(self, "compelled", self.compelled / np.maximum(total, 1.0))
+        if not self.knowledge:
+            return
+        known, p = self.knowledge, self.probabilities
+        odds = {frozenset(row[:2]): row[2] for row in known.prior_odds}
+        required = {edge.pair for edge in known.required}
+        impossible = np.asarray(self._forbidden.all(axis=1))
+        for k, (i, j) in enumerate(self.pairs.tolist() if odds or required or impossible.any() else ()):
+            pair = frozenset((self.names[i], self.names[j]))
+            if pair in required:
+                p[k] = [0.0, 1.0, 0.0]
+            elif impossible[k] or pair in odds:
+                p[k, SKELETON] *= 0.0 if impossible[k] else odds[pair]
+                p[k] = p[k] / p[k].sum() if p[k].sum() else [1.0, 0.0, 0.0]
+        f, b = self._forbidden.T
+        for name, known_way in (("directions", None), ("compelled", 1.0)):
+            values = getattr(self, name)
+            if values is not None and known_way is None:
+                object.__setattr__(self, name, np.where(f & ~b, 0.0, np.where(b & ~f, 1.0, values)))
+            elif values is not None:
+                settled = np.where(self._forbidden, 0.0, np.where(self._forbidden[:, ::-1], 1.0, values))
+                object.__setattr__(self, name, settled)
+
+    def _list_pairs(self, wanted: Iterable[Sequence[Any]]) -> None:
+        """Add pairs that are not listed, with what is believed of pairs elsewhere."""
+        place = {name: k for k, name in enumerate(self.names)}
+        ends = {tuple(sorted((place[one[0]], place[one[1]]))) for one in wanted}
+        new = sorted(ends - set(map(tuple, self.pairs.tolist())))
+        if not new:
+            return
+        pairs = np.concatenate([self.pairs, np.array(new, dtype=np.int64)])
+        order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+        object.__setattr__(self, "pairs", pairs[order])
+        for name, nothing in self._nothing().items():
+            values = getattr(self, name)
+            if values is not None:
+                more = np.broadcast_to(np.asarray(nothing), (len(new), *values.shape[1:]))
+                object.__setattr__(self, name, np.concatenate([values, more])[order])
+
+    def _nothing(self) -> dict[str, Any]:
+        """What is believed of a pair that is not listed, by field."""
+        rest = {"skeleton": 0.0, "moral": 0.0, "hidden": 0.0, "ancestor": 0.0, **self.elsewhere}
+        classes = [1 - rest["skeleton"] - rest["moral"], rest["skeleton"], rest["moral"]]
+        ordered = {"directions": 0.5, "compelled": 0.0, "ancestors": rest["ancestor"]}
+        return {"probabilities": classes, "hidden_causes": rest["hidden"], "stability": 0.0, **ordered}
+
+    @functools.cached_property
+    def _forbidden(self) -> NDArray[np.bool_]:
+        """Shape (N, 2): whether prior knowledge excludes i → j, and j → i."""
+        known = self.knowledge
+        if not known:
+            return np.zeros((len(self.pairs), 2), dtype=bool)
+        against = {(b, a) for a, b in known.arrows()}
+
+        def is_out(a: str, b: str) -> bool:
+            return known.forbids(a, b) or (a, b) in against
+
+        named = ((self.names[i], self.names[j]) for i, j in self.pairs.tolist())
+        return np.array([[is_out(a, b), is_out(b, a)] for a, b in named], dtype=bool).reshape(-1, 2)
+
+    # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def part(self, names: Iterable[str]) -> Result:
+        """The answer for some variables as a `Result`, with a matrix, pictures, reports and all questions."""
+        places = _find_places(self.names, names)
+        return self._part(np.array(places, dtype=np.int64))
+
+    def _part(self, places: Indices) -> Result:
+        where = np.full(self.n_variables, -1)
+        where[places] = np.arange(len(places))
+        inside = (where[self.pairs] >= 0).all(axis=1)
+        i, j = where[self.pairs[inside]].T
+        size = len(places)
+        dead = np.flatnonzero(np.isin([self.names[k] for k in places.tolist()], self.constant))
+        values: dict[str, Any] = {}
+        for name, nothing in self._nothing().items():
+            p_n = getattr(self, name)
+            if p_n is None:
+                continue
+            p_n = p_n[inside]
+            shape = (size, size, 3) if name == "probabilities" else (size, size)
+            values[name] = matrix = np.array(np.broadcast_to(np.asarray(nothing), shape), dtype=np.float64)
+            if name in ("probabilities", "hidden_causes", "stability"):
+                matrix[i, j] = matrix[j, i] = p_n
+            else:
+                matrix[i, j], matrix[j, i] = (p_n, 1 - p_n) if p_n.ndim == 1 else p_n.T
+            if name != "directions":
+                matrix[dead] = matrix[:, dead] = [1.0, 0.0, 0.0] if name == "probabilities" else 0.0
+        return Result(
+            tuple(self.names[k] for k in places.tolist()),
+            changes=self.changes,
+            warnings=(*self.warnings, f"{size} of {self.n_variables} variables are shown"),
+            domain=self.domain,
+            source=self.source,
+            provenance=self.provenance,
+            sample=None if self.sample is None else self.sample[:, places],
+            **values,
+        )
+
+    def around(self, name: str, most: int = 40) -> Result:
+        """The answer for a variable and those nearest to it, as a `Result`.
+
+        Parameters
+        ----------
+        name : str
+            The variable.
+        most : int
+            Number of variables: those most likely linked with it, then those linked with these.
+        """
+        (centre,) = _find_places(self.names, [name])
+        chosen, edge = [centre], [centre]
+        while edge and len(chosen) < most:
+            ends, p = self._beside(edge)
+            order = [k for k in ends[np.argsort(-p, kind="stable")].tolist() if k not in chosen]
+            edge = list(dict.fromkeys(order))[: most - len(chosen)]
+            chosen += edge
+        return self._part(np.array(chosen, dtype=np.int64))
+
+    def _beside(self, places: Sequence[int]) -> tuple[Indices, Vector]:
+        """Variables that may be linked with some, and how likely."""
+        p = self.probabilities[:, SKELETON]
+        likely = p >= CHILD_FROM
+        found = []
+        for here, there in ((0, 1), (1, 0)):
+            chosen = likely & np.isin(self.pairs[:, here], places)
+            found.append((self.pairs[chosen, there], p[chosen]))
+        return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
+
+    # ── graphs ────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def has_directions(self) -> bool:
+        """Whether anything is known of directions."""
+        return self.directions is not None and self.compelled is not None
+
+    def skeleton(
+        self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
+    ) -> SparseGraph:
+        """Direct links; parameters as in `Result.skeleton`."""
+        p = self.probabilities[:, SKELETON]
+        return self._undirected(Cut.read(cut, threshold=threshold, fdr=fdr).choose(p))
+
+    def moral_graph(
+        self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
+    ) -> SparseGraph:
+        """Direct links and parents of a common child; parameters as in `Result.moral_graph`."""
+        p = self.probabilities[:, SKELETON] + self.probabilities[:, MORAL]
+        return self._undirected(Cut.read(cut, threshold=threshold, fdr=fdr).choose(p))
+
+    def moral_pairs(
+        self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
+    ) -> SparseGraph:
+        """Pairs linked through a common child only; parameters as in `Result.moral_pairs`."""
+        linked = Cut.read(cut, threshold=threshold, fdr=fdr).choose(self.probabilities[:, SKELETON])
+        return self._undirected((self.probabilities[:, MORAL] >= EVEN) & ~linked)
+
+    def _undirected(self, chosen: NDArray[np.bool_]) -> SparseGraph:
+        i, j = self.pairs[chosen].T
+        known = {"skeleton": SKELETON, "moral": MORAL, "none": NONE}
+        numbers = {name: self.probabilities[chosen, k] for name, k in known.items()}
+        numbers |= {} if self.stability is None else {"stability": self.stability[chosen]}
+        return SparseGraph(self.names, i, j, np.zeros(len(i), dtype=bool), numbers)
+
+    def graph(
+        self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
+    ) -> SparseGraph:
+        """`cpdag` where directions are known, else `skeleton`."""
+        choose = self.cpdag if self.has_directions else self.skeleton
+        return choose(cut, threshold=threshold, fdr=fdr)
+
+    def cpdag(
+        self,
+        cut: Cut | float | None = None,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
+        objective: str = "links",
+    ) -> SparseGraph:
+        """The links of `skeleton`, directed as far as the data and prior knowledge decide; see `Result.cpdag`.
+
+        Connected parts of up to 200 variables are decided as there; larger ones by the lighter rules of
+        `graphbam.directions.large`, and `SparseGraph.notes` says so.
+        """
+        return self._decide("cpdag", Cut.read(cut, threshold=threshold, fdr=fdr), objective)
+
+    def dag(
+        self,
+        cut: Cut | float | None = None,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
+        objective: str = "links",
+    ) -> SparseGraph:
+        """The links of `skeleton`, all of them directed, without a cycle; see `Result.dag`."""
+        return self._decide("dag", Cut.read(cut, threshold=threshold, fdr=fdr), objective)
+
+    def _decide(self, kind: str, cut: Cut, objective: str) -> SparseGraph:
+        """Choose links and directions; remembered."""
+        if objective != "links" or cut.objective != "links":
+            raise GraphError("of a sparse result every link of the cut is drawn: leave objective out, or ask a part().")
+        if (kind, cut) not in self._decided:
+            self._decided[kind, cut] = self._direct(kind, cut)
+        return self._decided[kind, cut]
+
+    def _direct(self, kind: str, cut: Cut) -> SparseGraph:
+        if self.directions is None or self.compelled is None:
+            raise OrientationMissingError(
+                "this result has no directions: the weights give none, or nobody asked. Use skeleton()."
+            )
+        p = self.probabilities[:, SKELETON]
+        chosen = cut.choose(p)
+        f, b = self._forbidden[chosen].T
+        forward, backward = self.compelled[chosen].T if kind == "cpdag" else (d := self.directions[chosen], 1 - d)
+        i, j = self.pairs[chosen].T
+        links, notes = Links(i, j, p[chosen], forward, backward), tuple[str, ...]()
+        if kind == "dag":
+            sure = links._replace(forward=np.where(b & ~f, KNOWN, forward), backward=np.where(f & ~b, KNOWN, backward))
+            code = large_dag(sure, self.n_variables)
+        else:
+            code, notes = self._direct_parts(links, _between(p, chosen))
+            code = np.where(b & ~f, 1, np.where(f & ~b, -1, code)).astype(np.int8)
+        return self._oriented(links, code, self.compelled[chosen], notes, is_dag=kind == "dag")
+
+    def _direct_parts(self, links: Links, threshold: float) -> tuple[NDArray[np.int8], tuple[str, ...]]:
+        """Directions of a CPDAG, connected part by part."""
+        code = np.zeros(len(links.i), dtype=np.int8)
+        part_of = connected_parts(links.i, links.j, self.n_variables)
+        sizes = np.bincount(part_of, minlength=self.n_variables)
+        size_of = sizes[part_of[links.i]]
+        for root in np.flatnonzero((sizes > 2) & (sizes <= SMALL_PART)).tolist():
+            members = np.flatnonzero(part_of == root)
+            adjacency = self._part(members).cpdag(threshold).adjacency
+            inside = np.flatnonzero(part_of[links.i] == root)
+            i, j = np.searchsorted(members, links.i[inside]), np.searchsorted(members, links.j[inside])
+            code[inside] = adjacency[i, j] - adjacency[j, i]
+        is_large = size_of > SMALL_PART
+        if is_large.any():
+            code[is_large] = large_cpdag(links.keep(is_large), self._morals, self.n_variables)
+        large = sizes[sizes > SMALL_PART]
+        about = f"links of parts with more than {SMALL_PART} variables (the largest has {large.max(initial=0)})"
+        return code, (f"{about} were directed without trying single immoralities anew",) if len(large) else ()
+
+    @functools.cached_property
+    def _morals(self) -> Morals:
+        p = self.probabilities
+        moral = np.minimum(p[:, MORAL] / np.maximum(1 - p[:, SKELETON], 1e-9), 1.0)
+        return Morals(
+            self.pairs[:, 0] * self.n_variables + self.pairs[:, 1], moral, self._nothing()["probabilities"][2]
+        )
+
+    def _oriented(
+        self, links: Links, code: NDArray[np.int8], compelled: Vector, notes: tuple[str, ...], *, is_dag: bool
+    ) -> SparseGraph:
+        """A graph with what is known of each edge, read from its tail."""
+        turned = code < 0
+        tails, heads = np.where(turned, links.j, links.i), np.where(turned, links.i, links.j)
+        forward = np.where(turned, links.backward, links.forward)
+        backward = np.where(turned, links.forward, links.backward)
+        said = np.where(turned, compelled[:, 1], compelled[:, 0])
+        is_open = 1 - compelled.sum(axis=1)
+        otherwise = np.maximum(backward, 1 - forward - backward)
+        numbers = {"skeleton": links.p, "forward": forward, "backward": backward}
+        numbers["forced"] = (code != 0) & (forward < otherwise - 1e-9)
+        numbers |= {"guessed": said < is_open} if is_dag else {}
+        return SparseGraph(self.names, tails, heads, code != 0, numbers, notes)
+
+    # ── tables and text ───────────────────────────────────────────────────────────────────────────────────
+
+    def table(self) -> pd.DataFrame:
+        """One row a listed pair, likeliest direct links first; columns as in `Result.table`."""
+        import pandas as pd
+
+        i, j = self.pairs.T
+        names, p = np.array(self.names, dtype=object), self.probabilities
+        columns: dict[str, Any] = {"a": names[i], "b": names[j]}
+        columns |= {"skeleton": p[:, SKELETON], "moral": p[:, MORAL], "none": p[:, NONE]}
+        columns |= {} if self.stability is None else {"stability": self.stability}
+        if self.directions is not None:
+            columns |= {"forward": self.directions, "backward": 1 - self.directions}
+        if self.compelled is not None:
+            columns["open"] = np.clip(1 - self.compelled.sum(axis=1), 0.0, 1.0)
+        columns |= {} if self.hidden_causes is None else {"hidden": self.hidden_causes}
+        if self.ancestors is not None:
+            columns |= {"upstream": self.ancestors[:, 0], "downstream": self.ancestors[:, 1]}
+        columns["via"] = self._suspect_children()
+        ranked = np.lexsort((-p[:, MORAL], -p[:, SKELETON]))
+        table: pd.DataFrame = pd.DataFrame(columns).iloc[ranked].reset_index(drop=True)
+        return table
+
+    def _suspect_children(self) -> list[str]:
+        """The likeliest common child of each pair that may be moral, as in `graphbam.result.suspect_children`."""
+        beside: dict[int, dict[int, float]] = {}
+        p = self.probabilities
+        likely = p[:, SKELETON] >= CHILD_FROM
+        for (i, j), value in zip(self.pairs[likely].tolist(), p[likely, SKELETON].tolist(), strict=True):
+            beside.setdefault(i, {})[j] = value
+            beside.setdefault(j, {})[i] = value
+        via = [""] * len(self.pairs)
+        for k in np.flatnonzero(p[:, MORAL] >= SUSPECT_FROM).tolist():
+            one, other = (beside.get(end, {}) for end in self.pairs[k].tolist())
+            shared = {c: one[c] * other[c] for c in one.keys() & other.keys()}
+            best = max(shared, key=lambda c: (shared[c], -c), default=None)
+            via[k] = self.names[best] if best is not None and shared[best] >= CHILD_FROM else ""
+        return via
+
+    def say_hidden(self, n_pairs: int = MOST_NAMED) -> str:
+        """Name the listed pairs behind which there is rather something hidden than not; nothing if there are none."""
+        if self.hidden_causes is None:
+            return ""
+        likely = np.flatnonzero(self.hidden_causes >= EVEN)
+        order = likely[np.argsort(-self.hidden_causes[likely], kind="stable")]
+        named = ((*self.pairs[k].tolist(), self.hidden_causes[k]) for k in order[:n_pairs])
+        shown = [f"{self.names[i]} ↔ {self.names[j]} {p:.2f}" for i, j, p in named]
+        more = f" and {len(order) - n_pairs} more" if len(order) > n_pairs else ""
+        return f"pairs that rather have a hidden common cause: {', '.join(shown)}{more}" if shown else ""
+
+    def links(self, cut: Cut | None = None) -> list[Link]:
+        """The edges of `graph`, as files list them."""
+        return self.graph(cut).links()
+
+    def __repr__(self) -> str:
+        p = self.probabilities[:, SKELETON]
+        strongest = ""
+        if len(p):
+            i, j = self.pairs[p.argmax()].tolist()
+            strongest = f"; strongest: {self.names[i]} — {self.names[j]} {p.max():.2f}"
+        rows = f", {self.spell_rows()}" if self.spell_rows() else ""
+        missed = f"; any other pair is a link with probability {self._nothing()['probabilities'][1]:.1e}"
+        mind = "".join(f"\n  ! {' '.join(sentence.split())}" for sentence in self.warnings)
+        return f"SparseResult({self.n_variables} variables{rows}, {len(p)} pairs{strongest}{missed}){mind}"
+
+    # ── files and pictures ────────────────────────────────────────────────────────────────────────────────
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        cut: Cut | float | None = None,
+        *,
+        threshold: float | None = None,
+        fdr: float | None = None,
+    ) -> list[Path]:
+        """Write everything into a folder; see `graphbam.output.wide.save_sparse`."""
+        from graphbam.output.wide import save_sparse
+
+        return save_sparse(self, folder, Cut.read(cut, threshold=threshold, fdr=fdr))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the arrays, ready for JSON."""
+        plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
+        for name in (*ARRAYS, "sample"):
+            plain.pop(name)
+        plain["knowledge"] = self.knowledge.to_dict() if self.knowledge else None
+        return {"format": "graphbam-sparse-result", "version": VERSION, **plain}
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> SparseResult:
+        """Read back what `save` wrote; everything comes back but the `sample`."""
+        folder = Path(folder)
+        try:
+            values = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+            with np.load(folder / "pairs.npz") as file:
+                arrays = {name: file[name] for name in file.files}
+        except (OSError, ValueError) as error:
+            raise ResultError(f"{folder} holds no sparse result: {error}. Pass a folder that save() wrote.") from None
+        if values.pop("format", None) != "graphbam-sparse-result" or values.pop("version", None) != VERSION:
+            raise ResultError(f"{folder} holds a result of another kind or version. Update graphbam, or infer again.")
+        for key in ("changes", "warnings", "constant"):
+            values[key] = tuple(values[key])
+        values["knowledge"] = Knowledge.from_dict(values["knowledge"]) if values["knowledge"] else None
+        return cls(**values, **arrays)
+
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, *, around: str, most: int = 40, **options: Any
+    ) -> Figure:
+        """Draw the graph around a variable; options are those of `Result.plot`."""
+        return self.around(around, most).plot(path, **options)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        cut: Cut | float | None = None,
+        *,
+        around: str | None = None,
+        most: int = 40,
+        threshold: float | None = None,
+        fdr: float | None = None,
+    ) -> Path:
+        """Write one HTML file that works offline: all links, to be searched, one neighbourhood at a time.
+
+        With `around`, the full report of the part around a variable instead, as `Result.report` writes it.
+        """
+        chosen = Cut.read(cut, threshold=threshold, fdr=fdr)
+        if around is not None:
+            return self.around(around, most).report(path, chosen)
+        from graphbam.output.wide import write_page
+
+        return write_page(self, path, chosen)
+
+
+def _find_places(names: Sequence[str], wanted: Iterable[str]) -> list[int]:
+    """Where variables are; unknown ones are refused."""
+    from difflib import get_close_matches
+
+    place = {name: k for k, name in enumerate(names)}
+    wanted = [wanted] if isinstance(wanted, str) else list(wanted)
+    for name in wanted:
+        if name not in place:
+            near = get_close_matches(name, names, n=1)
+            raise ResultError(f"there is no variable {name!r}" + (f"; did you mean {near[0]!r}?" if near else "."))
+    return [place[name] for name in dict.fromkeys(wanted)]
+
+
+def _between(p: Vector, chosen: NDArray[np.bool_]) -> float:
+    """A threshold between the pairs that were chosen and those that were not."""
+    low = float(p[~chosen].max(initial=0.0))
+    high = float(p[chosen].min(initial=1.0))
+    return max((low + high) / 2, 1e-9)
