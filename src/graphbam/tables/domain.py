@@ -22,6 +22,9 @@ FEATURES = {
 }
 """What `describe_table` measures, in words."""
 
+COLUMNS_AT_ONCE = 1000
+"""Columns whose correlations with all others are held at a time."""
+
 _HARMLESS_BELOW = {
     "tail_width", "outlier_share", "asymmetry", "discrete_share", "mean_correlation", "strongest_correlation",
     "row_dependence",
@@ -54,9 +57,8 @@ def describe_table(x_md: Matrix) -> dict[str, float]:
     middle, half, wide, lean = _shape_of(sorted_md)
     z_md = np.clip((x_md - middle) / half, -10, 10)
     distinct = 1 + (np.diff(sorted_md, axis=0) > 0).sum(axis=0)
-    r_dd = np.abs(correlate(np.clip(z_md, -5, 5)))
-    np.fill_diagonal(r_dd, 0.0)
-    rank = n_columns**2 / (n_columns + (r_dd**2).sum())
+    total, squares, strongest = _sum_correlations(np.clip(z_md, -5, 5))
+    rank = n_columns**2 / (n_columns + squares)
     return {
         "n_samples": float(n_rows),
         "n_variables": float(n_columns),
@@ -64,8 +66,8 @@ def describe_table(x_md: Matrix) -> dict[str, float]:
         "outlier_share": float(np.mean(np.abs(z_md) >= 10)),
         "asymmetry": float(np.mean(np.abs(lean))),
         "discrete_share": float(np.mean(distinct <= min(20, n_rows / 2))),
-        "mean_correlation": float(r_dd.sum() / (n_columns * (n_columns - 1))),
-        "strongest_correlation": float(r_dd.max(axis=0).mean()),
+        "mean_correlation": total / (n_columns * (n_columns - 1)),
+        "strongest_correlation": strongest / n_columns,
         "effective_rank": float(rank / min(n_columns, n_rows - 1)),
         "row_dependence": _row_dependence(z_md),
     }
@@ -157,10 +159,29 @@ def _spell(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+def _sum_correlations(x_md: Matrix) -> tuple[float, float, float]:
+    """Sums over pairs of columns of |r| and of r², and over columns of the largest |r|; some columns at a time."""
+    z_md = _scale(x_md)
+    total = squares = strongest = 0.0
+    for start in range(0, z_md.shape[1], COLUMNS_AT_ONCE):
+        r_kd = np.abs(z_md[:, start : start + COLUMNS_AT_ONCE].T @ z_md)
+        r_kd[np.arange(len(r_kd)), start + np.arange(len(r_kd))] = 0.0
+        total += float(r_kd.sum())
+        squares += float(np.square(r_kd).sum())
+        strongest += float(r_kd.max(axis=1).sum())
+    return total, squares, strongest
+
+
 def correlate(x_md: Matrix) -> Matrix:
     """Correlations of all pairs of columns, shape (D, D); 0 for constant ones."""
+    z_md = _scale(x_md)
+    product: Matrix = z_md.T @ z_md
+    return product
+
+
+def _scale(x_md: Matrix) -> Matrix:
+    """Centred columns of length one; constant ones are 0."""
     z_md = x_md - x_md.mean(axis=0)
     norm = np.linalg.norm(z_md, axis=0)
     z_md /= np.where(norm > 0, norm, 1)
-    product: Matrix = z_md.T @ z_md
-    return product
+    return z_md

@@ -132,7 +132,8 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     order_m = canonical_order(x_md, kept)
     x_md = x_md[order_m]
     passes = draw_passes(len(x_md), config, notes)
-    gone = tuple(name for name in table.names if name not in set(names))
+    is_there = set(names)
+    gone = tuple(name for name in table.names if name not in is_there)
     return Prepared(
         names=names,
         varying=varying,
