@@ -65,8 +65,9 @@ def choose_shown(
 
 
 def draw_extra(rng: torch.Generator, n_shown: int) -> int:
-    """How many variables are hidden behind `n_shown`: one to a quarter in half of the draws, else up to nine tenths of
-    all of them, as long as that is not too many to simulate.
+    """How many variables are hidden behind `n_shown`: mostly one to a quarter, else up to nine tenths of all of them,
+    as long as that is not too many to simulate. The second is the more frequent the fewer are shown: half of the draws
+    for pairs, one in six from six variables on.
 
     Examples
     --------
@@ -76,7 +77,8 @@ def draw_extra(rng: torch.Generator, n_shown: int) -> int:
     (1, 18)
     """
     few, many = max(1, round(0.25 * n_shown)), min(9 * n_shown, max(30, n_shown))
-    most = few if float(torch.rand((), generator=rng)) < 0.5 else many
+    rest = 1 / min(max(n_shown, 2), 6)
+    most = many if float(torch.rand((), generator=rng)) < rest else few
     return 1 + int(float(torch.rand((), generator=rng)) ** 1.5 * most)
 
 

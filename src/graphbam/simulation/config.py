@@ -411,16 +411,18 @@ PRESETS["textbook"] = dataclasses.replace(
 )
 PRESETS["broad"] = dataclasses.replace(
     PRESETS["broad-1"],
-    hidden=0.25,
+    hidden=0.22,
     interventions=0.12,
     missing=0.20,
     worlds={
-        "as-found": 0.20,
+        "as-found": 0.16,
         "textbook": 0.14,
-        "monitoring": 0.08,
+        "designed": 0.07,
+        "monitoring": 0.07,
         "gene-dynamics": 0.07,
         "single-cell": 0.05,
-        "questionnaire": 0.05,
         "collinear": 0.04,
+        "flows": 0.04,
+        "questionnaire": 0.03,
     },
 )

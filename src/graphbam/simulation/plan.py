@@ -37,7 +37,7 @@ EFFECTS = ("discrete", "skewed", "rounded", "measurement_noise", "autocorrelated
 LATER_EFFECTS = ("sluggish", "confounded")
 """Effects that came later and have a generator of their own: tables without them stay what they were."""
 
-FACTORS = 0.25
+FACTORS = 0.1
 """Of tables with hidden variables, the share in which one of these acts on a third or more of all others."""
 
 
