@@ -124,7 +124,7 @@ REFUSED_FILES = {
     "numbers in two units": ("t.csv", with_column(["$5", "€7"] * 15), "column 'd' holds text"),
     "dates": ("t.csv", with_column(pd.date_range("2020-01-01", periods=30)), "column 'd' holds dates"),
     "hardly any value left": ("t.csv", b"a,b\n1,\n2,\n3,\n4,5\n", "fewer than two columns are left"),
-    "two halves that never meet": ("t.csv", b"a,b\n1,\n2,\n,3\n,4\n", "fewer than two columns are left"),
+    "two halves that never meet": ("t.csv", b"a,b\n1,\n2,\n,3\n,4\n", "no two columns are observed together"),
 }  # fmt: skip
 
 

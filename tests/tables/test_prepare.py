@@ -127,16 +127,24 @@ def test_gaps_make_no_link_between_the_ends_of_a_chain(share):
 
 
 def test_gappy_columns_are_left_out(x_md):
-    x_md[:31, 2] = np.nan
+    x_md[:71, 2] = np.nan
     ready = prepare(table_of(x_md))
     assert ready.names == ("v0", "v1", "v3")
     assert ready.left_out == ("v2",)
-    assert ready.changes == ("left out for missing values: 'v2' (31% missing)",)
+    assert ready.changes == ("left out for missing values: 'v2' (71% missing)",)
 
 
-def test_thirty_percent_is_still_filled(x_md):
-    x_md[:30, 2] = np.nan
+def test_seventy_percent_is_still_filled(x_md):
+    x_md[:70, 2] = np.nan
     assert prepare(table_of(x_md)).names == ("v0", "v1", "v2", "v3")
+
+
+def test_columns_that_never_meet_are_named_or_refused(x_md):
+    x_md[:50, 0] = x_md[50:, 3] = np.nan
+    (said,) = [note for note in prepare(table_of(x_md)).warnings if "same row" in note]
+    assert "1 pair of columns hardly ever observed in the same row ('v0' and 'v3': 0 of 100 rows)" in said
+    with pytest.raises(TableError, match="no two columns are observed together"):
+        prepare(table_of(x_md[:, [0, 3]]))
 
 
 @pytest.mark.parametrize(("policy", "rows"), [("drop", 60), ("impute", 100)])
@@ -214,7 +222,7 @@ def test_codes_can_be_kept_and_a_single_one_is_only_suspected(x_md):
 
 
 def gappy(x_md):
-    x_md[:31, 2] = np.nan
+    x_md[:71, 2] = np.nan
 
 
 def filled(x_md):
@@ -226,8 +234,8 @@ def slow(x_md):
 
 
 @each(("spoil", "settings", "says"), [
-    (gappy, {}, "1 column left out for missing values, 'v2' (31% missing)"),
-    (filled, {}, "30 missing values (7.5% of cells) filled in, 20% of 'v0'"),
+    (gappy, {}, "1 column left out for missing values, 'v2' (71% missing)"),
+    (filled, {}, "30 missing values (7.5% of cells) filled in from the other columns, 20% of 'v0'"),
     (filled, {"missing": "drop"}, "30 of 100 rows (30%) left out for missing values"),
     (slow, {}, "100 rows count as 11, since neighbouring rows resemble each other"),
     (None, {"max_rows": 40}, "40 of 100 rows used (40%)"),

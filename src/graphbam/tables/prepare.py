@@ -5,9 +5,10 @@ The rules, in the order they are applied:
 1. Infinite values count as missing, and so do −9, ±99, ±999, ±9999 and ±99999 where they stand for it: in a column of
    three or more other values, further from all of these than they are from each other, and in two cells or more (a
    single such cell stays, with a warning). ``keep_codes=True`` keeps them. Rows without a single value are left out.
-2. Missing values (``missing="auto"``): columns with more than 30 % missing are left out; if the gaps of the
+2. Missing values (``missing="auto"``): columns with more than 70 % missing are left out; if the gaps of the
    rest touch at most 5 % of the rows, those rows are left out; otherwise every gap gets what the other columns make
    of it (`fill_gaps`). A median would be one value for all, and hide that two columns are related only through a third.
+   A column that is left out cannot explain anything any more, so few are: what goes through it would look like a link.
    ``"drop"`` always leaves rows out, ``"impute"`` always fills, ``"error"`` refuses.
 3. Constant columns keep their place in the answer, with no links; the network does not see them.
 4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.tables.rows`), unless
@@ -48,7 +49,7 @@ BoolVector: TypeAlias = npt.NDArray[np.bool_]
 CODES = (-9.0, -99.0, 99.0, -999.0, 999.0, -9999.0, 9999.0, -99999.0, 99999.0)
 """Numbers that often stand for a missing value."""
 
-MAX_MISSING_IN_COLUMN = 0.30
+MAX_MISSING_IN_COLUMN = 0.70
 MAX_ROWS_DROPPED = 0.05
 MAX_PASSES = 8
 FEW_ROWS = 20
@@ -334,6 +335,27 @@ def _drop_gappy_columns(cells: _Cells, policy: Missing, source: str, notes: Note
     return cells.keep(columns=~gappy)
 
 
+def _check_meetings(gaps: BoolMatrix, names: Sequence[str], source: str, notes: Notes) -> None:
+    """Tell which pairs of columns are hardly ever observed in the same row; refuse a table that has no others."""
+    if len(names) > MOST_REGRESSED:
+        return
+    seen_md = (~gaps).astype(np.float32)
+    i, j = np.triu_indices(len(names), 1)
+    met_n = (seen_md.T @ seen_md)[i, j]
+    apart = np.flatnonzero(met_n < LEAST_ROWS)
+    if len(apart) == len(met_n):
+        raise TableError(
+            f"{source}: no two columns are observed together in {LEAST_ROWS} rows or more, so nothing can be said of "
+            "their links. Join the rows that belong together, or leave out columns with many gaps."
+        )
+    if len(apart):
+        first = apart[0]
+        notes.warnings.append(
+            f"{_count(len(apart), 'pair')} of columns hardly ever observed in the same row ({names[i[first]]!r} and "
+            f"{names[j[first]]!r}: {int(met_n[first])} of {len(gaps)} rows): what is said of them is a guess"
+        )
+
+
 def _close_gaps(cells: _Cells, policy: Missing, source: str, notes: Notes) -> _Cells:
     x_md, gaps, names = cells.x_md, cells.missing_md, cells.names
     hit = np.asarray(gaps.any(axis=1))
@@ -353,11 +375,12 @@ def _close_gaps(cells: _Cells, policy: Missing, source: str, notes: Notes) -> _C
                 "complete rows need not hold for them"
             )
         return cells.keep(rows=~hit)
+    _check_meetings(gaps, names, source, notes)
     filled = f"{_count(gaps.sum(), 'missing value')} ({gaps.mean():.1%} of cells)"
     most = gaps.mean(axis=0).argmax()
     notes.warnings.append(
-        f"{filled} filled in, {gaps[:, most].mean():.0%} of {names[most]!r}, which has most: links of such columns are "
-        "less sure than they look"
+        f"{filled} filled in from the other columns, {gaps[:, most].mean():.0%} of {names[most]!r}, which has most: "
+        "read links of such columns with more care"
     )
     x_md = np.where(gaps, 4 * np.nanmedian(x_md / 4, axis=0), x_md)  # so that no sum of two overflows
     if x_md.shape[1] > MOST_REGRESSED:
