@@ -5,7 +5,8 @@
     python runs/release.py out/avici/weights.safetensors --name avici-retrained --half
 
 What the file holds decides what joins. Edge weights get a temperature and class offsets, fitted on fresh tables (half
-of them fit, half judge), the same for each answer beyond the classes, and the domain ranges, from tables of every shape
+of them fit, half judge), the same for each answer beyond the classes (directions: on tables unlike those of training,
+since a direction that is only sure at home is worse than none), and the domain ranges, from tables of every shape
 of the training grid, which tell a user when a table is unlike anything seen. Collider weights get a temperature and an
 offset, fitted on fresh structures and judged on as many others, both with the mistakes of the edge weights that the
 network learnt from; then the evidence of `graphbam.directions`, fitted on whole tables and judged on others, with the
@@ -43,6 +44,7 @@ from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.worlds import SERIES
 from graphbam.tables.domain import describe_table, summarise_domain
 from graphbam.training.calibration import (
+    Questions,
     fit_answer,
     fit_calibration,
     fit_child_calibration,
@@ -52,6 +54,7 @@ from graphbam.training.calibration import (
     simulated_children,
     simulated_claims,
     simulated_logits,
+    worlds_unlike,
 )
 from graphbam.training.config import TrainConfig
 from graphbam.training.data import draw_tables, shape_grid
@@ -112,9 +115,10 @@ def describe_edges(loaded: LoadedWeights, options: argparse.Namespace) -> Header
 
 
 def calibrate_answers(loaded: LoadedWeights, config: TrainConfig, n_tables: int) -> dict[str, dict[str, float]]:
-    """Temperature and offset of each answer that needs them."""
+    """Temperature and offset of each answer that needs them; of directions, in worlds that training did not have."""
     fitting, judging = (
         simulated_answers(loaded, torch.Generator().manual_seed(seed), config.simulation, n_tables // 2)
+        | {"direction": directions_unlike(loaded, seed, config.simulation, n_tables // 2)}
         for seed in (34, 35)
     )
     kept = {}
@@ -125,6 +129,11 @@ def calibrate_answers(loaded: LoadedWeights, config: TrainConfig, n_tables: int)
         if losses[1] < WORTHWHILE * losses[0]:
             kept[name] = fitted
     return kept
+
+
+def directions_unlike(loaded: LoadedWeights, seed: int, worlds: SimulationConfig, n_tables: int) -> Questions:
+    rng = torch.Generator().manual_seed(seed)
+    return simulated_answers(loaded, rng, worlds_unlike(worlds), n_tables)["direction"]
 
 
 def calibrate_edges(loaded: LoadedWeights, config: SimulationConfig, n_tables: int) -> Calibration | None:

@@ -218,13 +218,32 @@ HABITS = {
 }
 
 
-@pytest.fixture(scope="module")
-def found_pairs():
-    tables = sample_tables(generator(1), of_world("as-found"), n_tables=1500, n_variables=2, n_samples=300)
+def pairs_of(name, n_tables):
+    """Linked pairs of a world: causes and effects."""
+    tables = sample_tables(generator(1), of_world(name), n_tables=n_tables, n_variables=2, n_samples=300)
     linked = tables.dag_bdd.flatten(1).any(1)
     assert 0.05 < (~linked).float().mean() < 0.25
     causes = tables.dag_bdd.sum(2).argmax(1)
     return [(x_md[:, i], x_md[:, 1 - i]) for x_md, i in zip(tables.x_bmd[linked].double(), causes[linked], strict=True)]
+
+
+@pytest.fixture(scope="module")
+def found_pairs():
+    return pairs_of("as-found", 1500)
+
+
+def test_only_where_causes_were_chosen_have_they_fewer_levels():
+    fewer = [float(len(cause.unique()) < len(effect.unique())) for cause, effect in pairs_of("designed", 300)]
+    assert 0.75 < sum(fewer) / len(fewer) < 0.95
+
+
+def test_flows_join_part_or_do_both():
+    adj_bdd = WORLDS["flows"](generator(), 200, 12, 20).adj_bee[:, :12, :12]
+    joins_b, parts_b = adj_bdd.sum(2).amax(1) == 1, adj_bdd.sum(1).amax(1) == 1
+    assert 0.4 < joins_b.float().mean() < 0.7
+    assert 0.2 < (parts_b & ~joins_b).float().mean() < 0.35
+    assert (~parts_b & ~joins_b).any()
+    assert adj_bdd.sum((1, 2)).float().mean() > 7
 
 
 @each("habit", HABITS)

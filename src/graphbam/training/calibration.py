@@ -15,7 +15,7 @@ from graphbam.graphs.graph import SKELETON
 from graphbam.nn.edge_net import ANSWERS, CLASSES
 from graphbam.nn.structures import CANDIDATE
 from graphbam.nn.weights import Calibration, LoadedColliders, LoadedWeights
-from graphbam.simulation.config import SimulationConfig
+from graphbam.simulation.config import UNSEEN, SimulationConfig
 from graphbam.simulation.values import Tables
 from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import StructureConfig, TrainConfig
@@ -117,6 +117,21 @@ def simulated_answers(
             counts_bdd = (label_bdd >= 0) & apart_dd
             asked[name].append(Questions(said[name][counts_bdd], label_bdd[counts_bdd] > 0))
     return {name: Questions(*(torch.cat(part) for part in zip(*parts, strict=True))) for name, parts in asked.items()}
+
+
+def worlds_unlike(config: SimulationConfig) -> SimulationConfig:
+    """Worlds that training did not have: mechanisms kept out of it, mixed within a table, and more of what spoils one.
+
+    A direction that is only sure at home is worse than none: its temperature is fitted here.
+
+    Examples
+    --------
+    >>> sorted(worlds_unlike(SimulationConfig.broad()).mechanisms) == sorted(UNSEEN)
+    True
+    """
+    spoilt = {"discrete": 0.25, "skewed": 0.35, "rounded": 0.2, "measurement_noise": 0.4, "autocorrelated": 0.15}
+    mixed = {"mechanisms": dict.fromkeys(UNSEEN, 1.0), "per_node_mechanisms": 0.5, "worlds": {}}
+    return dataclasses.replace(config, **mixed, **spoilt, hidden=0.35, interventions=0.0, missing=0.1)
 
 
 def fit_answer(name: str, asked: Questions) -> dict[str, float]:
