@@ -139,6 +139,15 @@ def test_seventy_percent_is_still_filled(x_md):
     assert prepare(table_of(x_md)).names == ("v0", "v1", "v2", "v3")
 
 
+def test_rows_that_hardly_repeat_each_other_are_no_warning():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(4000, 3))
+    rows[1:] += 0.12 * rows[:-1]
+    ready = prepare(table_of(rows))
+    assert any("rows count as" in change for change in ready.changes)
+    assert not any("rows count as" in warning for warning in ready.warnings)
+
+
 def test_columns_that_never_meet_are_named_or_refused(x_md):
     x_md[:50, 0] = x_md[50:, 3] = np.nan
     (said,) = [note for note in prepare(table_of(x_md)).warnings if "same row" in note]

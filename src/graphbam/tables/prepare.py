@@ -51,6 +51,8 @@ CODES = (-9.0, -99.0, 99.0, -999.0, 999.0, -9999.0, 9999.0, -99999.0, 99999.0)
 
 MAX_MISSING_IN_COLUMN = 0.70
 MAX_ROWS_DROPPED = 0.05
+NEGLIGIBLE_ROWS = 0.1
+"""Share of rows that neighbours which resemble each other may cost before anybody is warned."""
 MAX_PASSES = 8
 FEW_ROWS = 20
 MOST_REGRESSED = 2000
@@ -202,6 +204,8 @@ def _judge_order(x_md: Matrix, notes: Notes) -> RowOrder:
             f"neighbouring rows resemble each other: {len(x_md)} rows count as {worth:.0f} independent ones "
             "(set independent rows if they are only sorted, by something that is not in the table)"
         )
+        if worth > (1 - NEGLIGIBLE_ROWS) * len(x_md):
+            return order
         notes.warnings.append(
             f"{len(x_md)} rows count as {worth:.0f}, since neighbouring rows resemble each other as in a time series: "
             "what links remain are fewer and less sure than so many independent rows would give"
