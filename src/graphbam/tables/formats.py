@@ -45,7 +45,16 @@ _FOREIGN = {
     b"$FL2": "an SPSS file; save it as CSV or Stata first",
     b"\x80\x04": "a pickle, which is never opened because it can run code; save it as CSV or parquet",
 }
-_ZIP = b"PK\x03\x04"
+ZIP = b"PK\x03\x04"
+
+
+class SeveralTablesError(TableError):
+    """A file holds several tables, and none was asked for."""
+
+    def __init__(self, message: str, parts: Sequence[str]) -> None:
+        super().__init__(message)
+        self.parts = tuple(parts)
+        """What may be asked for."""
 
 
 class Unpacked(NamedTuple):
@@ -83,7 +92,7 @@ def parse_file(raw: bytes, where: str, part: str = "") -> tuple[Any, list[str]]:
     suffix = find_suffix(Path(name))
     if not raw.strip():
         raise TableError(f"{where} is empty: there is nothing to read. Check that it was saved completely.")
-    if raw.startswith(_ZIP):
+    if raw.startswith(ZIP):
         _is_spreadsheet(raw, where, LARGEST_UNPACKED)
         return _parse_spreadsheet(raw, where, part if name == where else "")
     if part and name == where:
@@ -126,7 +135,7 @@ def unpack(raw: bytes, where: str, part: str = "", limit: int | None = None) -> 
     """
     limit = LARGEST_UNPACKED if limit is None else limit
     raw = _unpack_one(raw, where, limit)
-    if not raw.startswith(_ZIP) or _is_spreadsheet(raw, where, limit):
+    if not raw.startswith(ZIP) or _is_spreadsheet(raw, where, limit):
         return Unpacked(raw, where)
     raw, name = _open_archive(raw, where, part, limit)
     return Unpacked(_unpack_one(raw, where, limit), name)
@@ -210,10 +219,8 @@ def _choose(wanted: str, found: Sequence[str], where: str, what: str) -> str:
         looked = f"names that end in {', '.join(SUFFIXES[:-1])}" if what == "file" else "two rows and two columns"
         raise TableError(f"{where} holds no {what} with a table; looked for {looked}. Check what is in it.")
     if len(found) > 1:
-        raise TableError(
-            f"{where} has {len(found)} {what}s with tables: {shown}. Say which, as in "
-            f"{where + PART + found[0]!r}, or save that one alone."
-        )
+        said = f"{where} has {len(found)} {what}s with tables: {shown}. Say which, as in {where + PART + found[0]!r}"
+        raise SeveralTablesError(f"{said}, or save that one alone.", found)
     return found[0]
 
 

@@ -23,7 +23,7 @@ import pandas as pd
 
 from graphbam.errors import Setting, TableError
 from graphbam.tables.columns import Coded, Encode, code_column, scale_levels
-from graphbam.tables.formats import PACKINGS, PART, SUFFIXES, find_suffix, parse_file
+from graphbam.tables.formats import PACKINGS, PART, SUFFIXES, ZIP, find_suffix, parse_file
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 BoolMatrix: TypeAlias = npt.NDArray[np.bool_]
@@ -184,7 +184,9 @@ def _load_stream(stream: Any) -> tuple[pd.DataFrame, str, list[str]]:
     where = name if isinstance(name, str) and name else "the open file"
     content = stream.read()
     raw = content.encode() if isinstance(content, str) else bytes(content)
-    found, changes = parse_file(raw, where)
+    file, mark, part = where.rpartition(PART)
+    has_parts = bool(mark) and raw[:4] == ZIP  # what came out of an archive is called so, and has no parts
+    found, changes = parse_file(raw, file, part) if has_parts else parse_file(raw, where)
     return _as_frame(found), where, changes
 
 
