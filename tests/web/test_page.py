@@ -12,6 +12,7 @@ import time
 import zipfile
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 pytest.importorskip("starlette")
@@ -187,7 +188,7 @@ def test_two_people_at_once_and_a_cancelled_run(address, tmp_path):
         assert one.troubles() == two.troubles() == []
 
 
-def test_garbage_is_one_sentence(address, tmp_path):
+def test_garbage_is_one_sentence_and_sheets_are_buttons(address, tmp_path):
     path = tmp_path / "x.csv"
     path.write_bytes(b"%PDF-1.7 not a table")
     with open_browser(400) as driver:
@@ -197,6 +198,15 @@ def test_garbage_is_one_sentence(address, tmp_path):
         driver.execute_script("state.largest = 10")
         visit.take(path)
         visit.sees("#problem", "is larger than")
+        driver.execute_script("state.largest = 1e9")
+        book = tmp_path / "book.xlsx"
+        cells = pd.DataFrame({name: [k * k % m for k in range(40)] for name, m in (("u", 7), ("v", 11), ("w", 13))})
+        with pd.ExcelWriter(book) as writer:
+            for sheet in ("Before", "After"):
+                cells.to_excel(writer, sheet_name=sheet, index=False)
+        visit.take(book)
+        visit.press("After", "#problem")
+        visit.sees("#table-name", "book.xlsx::After")
         driver.get(f"{address[1]}/#run=nobody")
         visit.sees("#problem", "no longer has")
         assert visit.fits()

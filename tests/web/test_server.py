@@ -7,6 +7,7 @@ import re
 import tempfile
 import zipfile
 
+import pandas as pd
 import pytest
 
 pytest.importorskip("starlette")
@@ -82,6 +83,24 @@ def test_the_report_has_directions_where_there_are_weights_for_them(open_page, t
     page = open_page(colliders=colliders)
     run = page.infer(page.hand_in())
     assert ["Directions", "two-step"] in read_model(page.client.get(f"/runs/{run['run']}/report").text)["provenance"]
+
+
+def test_a_sheet_of_a_spreadsheet_is_chosen_by_a_button(page):
+    pytest.importorskip("openpyxl")
+    book, frame = io.BytesIO(), pd.read_csv(io.BytesIO(TABLE))
+    with pd.ExcelWriter(book) as writer:
+        frame.to_excel(writer, sheet_name="Before", index=False)
+        frame.rename(columns={"a": "z"}).to_excel(writer, sheet_name="After", index=False)
+    table = page.hand_in(book.getvalue(), "book.xlsx")
+    button = next(
+        part for part in page.look(table).json()["words"] if isinstance(part, dict) and part["say"] == "After"
+    )
+    seen = page.look(table, **button["set"]).json()
+    assert (seen["name"], seen["variables"]) == ("book.xlsx::After", ["z", "b", "c"])
+    run = page.infer(table, **button["set"])
+    assert run["names"] == ["z", "b", "c"]
+    model = read_model(page.client.get(f"/runs/{run['run']}/report").text)
+    assert ["Table", "book.xlsx::After"] in model["provenance"]
 
 
 @each(

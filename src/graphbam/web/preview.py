@@ -31,11 +31,12 @@ VALUES_SHOWN = 3
 _WIDTH = 24
 
 
-def open_table(name: str, content: bytes | bytearray) -> io.BytesIO:
-    """A table as an open file that knows its name; a packed one that grows without end is refused."""
-    raw, inner = unpack(bytes(content), name, limit=LARGEST_UNPACKED)
+def open_table(name: str, content: bytes | bytearray, part: str = "") -> io.BytesIO:
+    """A table, or a part of its file, as an open file that knows its name; one that unpacks without end is refused."""
+    raw, inner = unpack(bytes(content), name, part, limit=LARGEST_UNPACKED)
+    chosen = part if inner == name else inner  # a sheet is chosen when the spreadsheet is read
     table = io.BytesIO(raw)
-    table.name = name if inner == name else f"{name}{PART}{inner}"
+    table.name = f"{name}{PART}{chosen}" if chosen else name
     return table
 
 
@@ -51,17 +52,19 @@ def look(name: str, content: bytes | bytearray, choices: Mapping[str, Any], weig
     >>> look("t.csv", f"a,b,kind\\n{rows}".encode(), {"drop": ["kind"]}, None)["plan"]
     ["left out as asked: 'kind'"]
     """
-    table = open_table(name, content)
+    settings = {key: value for key, value in choices.items() if key != "part"}
+    table = open_table(name, content, choices.get("part", ""))
     frame, _, changes = load_frame(table)
     frame = frame.reset_index(drop=True)
     names, _ = unique_names(list(frame.columns))
     frame = frame.set_axis(pd.Index(names, dtype=object), axis=1)
     table.seek(0)
-    ready, problem = _try_to_prepare(table, choices)
+    ready, problem = _try_to_prepare(table, settings)
     columns = [_describe(frame, name, choices, ready) for name in names]
     seconds = None if ready is None else _estimate(ready, choices, weights)
     corner = frame.iloc[:ROWS_SHOWN, :COLUMNS_SHOWN]
     return {
+        "name": table.name,
         "n_rows": len(frame),
         "columns": columns,
         "rows": [[_show(cell) for cell in row] for row in corner.itertuples(index=False)],

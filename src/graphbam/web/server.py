@@ -225,7 +225,7 @@ async def _look(request: Request) -> Response:
     job = await asyncio.wrap_future(desk.looks.submit(Job("look", table, choices)).future)
     if job.state != "done":
         return _say(job.words, 422)
-    return JSONResponse({"name": table.name, **job.answer})
+    return JSONResponse(job.answer)
 
 
 # ── runs ──────────────────────────────────────────────────────────────────────────────────────────────────

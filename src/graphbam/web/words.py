@@ -12,9 +12,10 @@ Words: TypeAlias = list[Any]
 """A message: text, and buttons as ``{"say": words on it, "set": choices it makes}``."""
 
 MOST_RESAMPLES = 100
+MOST_BUTTONS = 30
 
-CHOICES = ("encode", "drop", "interventions", "missing", "keep_codes", "independent_rows", "stability")
-"""Settings of `graphbam.infer` that the page has a place for, beside those of `KNOWN`."""
+CHOICES = ("part", "encode", "drop", "interventions", "missing", "keep_codes", "independent_rows", "stability")
+"""Which sheet or file of an archive, and settings of `graphbam.infer` that the page has a place for."""
 
 KNOWN = ("required", "forbidden", "tiers")
 """The same for what is known beforehand."""
@@ -87,6 +88,7 @@ def _read_tiers(value: Any) -> list[list[str]]:
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
+    "part": _read_name,
     "encode": _read_flag,
     "drop": _read_names,
     "interventions": _read_name,
@@ -108,6 +110,9 @@ def spell_error(error: GraphbamError) -> Words:
     >>> spell_error(ConfigError("column 'city' holds text. Use ", Setting("drop", ["city"]), "."))
     ["column 'city' holds text. Use ", {'say': 'leave out city', 'set': {'drop': ['city']}}, '.']
     """
+    if parts := getattr(error, "parts", ()):
+        buttons = [{"say": part, "set": {"part": part}} for part in parts[:MOST_BUTTONS]]
+        return [f"this file has {len(parts)} tables. Take ", *buttons, "."]
     words: Words = []
     for part in error.args:
         piece = spell_setting(part) if isinstance(part, Setting) else str(part)
@@ -119,6 +124,7 @@ def spell_error(error: GraphbamError) -> Words:
 
 
 _PLACES = {
+    "part": "the choice of a sheet",
     "drop": "the ticks before the columns",
     "encode": "“turn text into numbers”",
     "interventions": "“what was set in each row”",

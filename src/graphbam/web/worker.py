@@ -258,8 +258,9 @@ def infer_table(
     from graphbam.output.files import list_links, save_outputs
     from graphbam.web.preview import estimate, open_table
 
-    table = open_table(name, content)
-    seconds = estimate(table, choices, networks["weights"])
+    settings = {key: value for key, value in choices.items() if key != "part"}
+    table = open_table(name, content, choices.get("part", ""))
+    seconds = estimate(table, settings, networks["weights"])
     tell(Told(0.0, "the network looks at the table", seconds))
 
     def progress(share: float, sentence: str) -> None:
@@ -267,7 +268,7 @@ def infer_table(
             tell(Told(share, sentence, seconds))
 
     table.seek(0)
-    result = infer(table, progress=progress, **networks, **choices)
+    result = infer(table, progress=progress, **networks, **settings)
     tell(Told(1.0, "writing the report", seconds))
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         files = {path.name: path.read_bytes() for path in save_outputs(result, Path(folder) / "out")}

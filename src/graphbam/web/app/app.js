@@ -6,7 +6,7 @@ const VIEWS = ["start", "table", "run", "answer"];
 const COLUMNS_LISTED = 200;
 const NTH = ["any time", "1st", "2nd", "3rd", "4th", "5th", "6th"];
 const EXAMPLES = { sachs: "proteins in 853 cells", crops: "field trials with two experiments" };
-const nothing = () => ({ encode: false, drop: [], interventions: null, missing: "auto", stability: 0, independent_rows: false, keep_codes: false, required: [], forbidden: [], tierOf: {} });
+const nothing = () => ({ part: null, encode: false, drop: [], interventions: null, missing: "auto", stability: 0, independent_rows: false, keep_codes: false, required: [], forbidden: [], tierOf: {} });
 
 const state = { view: "", table: null, seen: null, choices: nothing(), found: [], mode: "causes", picked: null, timer: 0, turn: 0, largest: Infinity };
 
@@ -153,6 +153,11 @@ async function look() {
 function choose(changes) {
   const drop = changes.drop ? [...new Set([...state.choices.drop, ...changes.drop])] : state.choices.drop;
   Object.assign(state.choices, changes, { drop });
+  if (state.view !== "table") {  // the first look failed, and one of its buttons was pressed
+    sessionStorage.setItem(`choices ${state.table}`, JSON.stringify(state.choices));
+    location.hash = `#table=${state.table}`;
+    return;
+  }
   drawChoices();
   drawKnown();
   look();
