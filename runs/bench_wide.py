@@ -47,7 +47,7 @@ def main() -> None:
         f"GENIE3, {options.trees} trees": lambda: grow(problem.x_md, targets, options.trees),
     }
     if options.graphbam:
-        methods["graphbam"] = lambda: np.asarray(gb.infer(problem.x_md).probabilities)[..., SKELETON][:, targets]
+        methods["graphbam"] = lambda: ask(problem.x_md, targets)
     show(case.name, pd.DataFrame([measure(name, rank, problem, targets) for name, rank in methods.items()]))
 
 
@@ -67,6 +67,20 @@ def measure(name: str, rank: Callable[[], Scores], problem: Problem, targets: np
         "processor seconds": f"{seconds:.1f}",
         "for all variables": f"{whole:.0f}",
     }
+
+
+def ask(x_md: np.ndarray, targets: np.ndarray) -> Scores:
+    """Probability of a link with each target; of pairs that were not asked about, that of any other pair."""
+    result = gb.infer(x_md)
+    if isinstance(result, gb.Result):
+        return result.probabilities[..., SKELETON][:, targets]
+    link_dt = np.full((result.n_variables, len(targets)), result.elsewhere["skeleton"])
+    place = {int(target): k for k, target in enumerate(targets)}
+    for (i, j), p in zip(result.pairs.tolist(), result.probabilities[:, SKELETON], strict=True):
+        for target, other in ((i, j), (j, i)):
+            if target in place:
+                link_dt[other, place[target]] = p
+    return link_dt
 
 
 def grow(x_md: np.ndarray, targets: np.ndarray, n_trees: int) -> Scores:
