@@ -126,7 +126,7 @@ def name_cell(cell: str, case: str, source: str) -> str:
 def beside_ours(rows: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
     """Each method and graphbam on the tables that both answered, means over cells; who is ahead in how many cells.
 
-    Scores behind the first are means over all cells of the method.
+    In the order of the difference between the two. Scores behind the first are means over all cells of the method.
     """
     first, *others = metrics
     sign = 1 if METRICS[first].is_better_high else -1
@@ -142,7 +142,7 @@ def beside_ours(rows: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
         line["ahead of graphbam"] = "" if method == OURS else f"{(gap > 1e-9).sum()} of {len(cells)}"
         line |= {METRICS[name].short: digits(means[name][method]) for name in others}
         line["tables"] = f"{wide[method].notna().sum()} of {(rows['method'] == method).sum()}"
-        line["key"] = sign * cells[method].mean()
+        line["key"] = gap.mean()
         found.append(line)
     return pd.DataFrame(found).sort_values("key", ascending=False, kind="stable").drop(columns="key")
 
