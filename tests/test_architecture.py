@@ -13,7 +13,7 @@ MAKING = {"simulation", "training", "benchmarks"}
 
 ALLOWED = {
     "errors": set(),
-    "graphs": {"errors"},
+    "graphs": {"errors", "output"},
     "tables": {"errors"},
     "nn": {"errors"},
     "directions": {"errors", "graphs"},
@@ -30,7 +30,9 @@ ALLOWED = {
 }
 """A room, and the rooms or modules it may import, inside functions too; itself, always."""
 
-LAZY_ROOMS = {("result", "output"), ("sparse", "output"), ("result", "questions"), ("questions", "output")}
+LAZY_ROOMS = {
+    ("graphs", "output"), ("result", "output"), ("sparse", "output"), ("result", "questions"), ("questions", "output"),
+}  # fmt: skip
 """Imports that are allowed inside a method only."""
 
 OPTIONAL = {"matplotlib", "py_mini_racer", "openpyxl", "gadjid", "sklearn", "scipy", "pyarrow", "starlette", "uvicorn"}

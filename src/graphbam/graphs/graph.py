@@ -542,6 +542,11 @@ class Graph:
     def __reduce__(self) -> tuple[type[Graph], tuple[tuple[str, ...], Adjacency]]:
         return Graph, (self.names, self.adjacency)  # rebuilt by the constructor, so a copy is read-only too
 
+    def _repr_html_(self) -> str:
+        from graphbam.output.report import render_graph_card
+
+        return render_graph_card(self)
+
     def __repr__(self) -> str:
         edges = [f"{a} → {b}" for a, b in self.directed_edges()]
         edges += [f"{a} — {b}" for a, b in self.undirected_edges()]

@@ -17,6 +17,7 @@ import graphbam
 from graphbam.errors import ConfigError, GraphbamError, Setting, TableError
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.inference.answers import read_pairs, tell_of_rows
+from graphbam.inference.bars import listening
 from graphbam.inference.blocks import (
     WHOLE_UP_TO,
     Asked,
@@ -68,7 +69,7 @@ def infer(
     data: Any = None,
     *,
     weights: WeightsLike = InferConfig.weights,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **settings: Unpack[Settings],
 ) -> Result:
     """Infer the graph of a table.
@@ -112,8 +113,9 @@ def infer(
     prepare : PrepareConfig, optional
         How the table is made ready. Its fields may also be given one by one: `missing`, `keep_codes`, `max_rows`,
         `large`, `independent_rows`, `seed`; rules in `graphbam.tables.prepare`.
-    progress : callable, optional
-        Called as ``progress(share_done, sentence)``; first with an estimate of the time.
+    progress : callable or bool, optional
+        Called as ``progress(share_done, sentence)``; first with an estimate of the time. If nothing is given, a bar
+        appears after two seconds in a terminal or a notebook; False is silent, True shows it anywhere.
 
     Returns
     -------
@@ -134,14 +136,13 @@ def infer(
     [('PKA', 'Erk')]
     """
     config = read_settings({"weights": weights, **settings})
-    ready = _prepare(data, config)
-    networks = open_networks(config)
-    if progress:
-        progress(0.0, _announce(ready, config, networks.edges))
-    table = _as_wide(ready)
-    result = _finish(ready, config, networks, table.x_bmd, _ask(table, config, networks, progress), progress)
-    if progress:
-        progress(1.0, "done")
+    with listening(progress) as tell:
+        ready = _prepare(data, config)
+        networks = open_networks(config)
+        tell(0.0, _announce(ready, config, networks.edges))
+        table = _as_wide(ready)
+        result = _finish(ready, config, networks, table.x_bmd, _ask(table, config, networks, tell), tell)
+        tell(1.0, "done")
     return result
 
 
@@ -150,7 +151,7 @@ def infer_many(
     tables: Iterable[Any] | Mapping[str, Any] | str | os.PathLike[str],
     *,
     weights: WeightsLike = InferConfig.weights,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **settings: Unpack[Settings],
 ) -> list[Result | Failure]:
     """Infer the graphs of many tables; equal shapes travel through the network together.
@@ -174,14 +175,15 @@ def infer_many(
     >>> answers = infer_many({"before": "a.csv", "after": "b.csv"})  # doctest: +SKIP
     >>> {one.source: one.cpdag() for one in answers if one}  # doctest: +SKIP
     """
-    config, tell = read_settings({"weights": weights, **settings}), progress or be_silent
+    config = read_settings({"weights": weights, **settings})
     sources, n_tables = _name_tables(tables), operator.length_hint(tables)
     answers: dict[int, Result | Failure] = {}
-    for some in _answer_tables(sources, config, answers):
-        answers |= some
-        of_all = f" of {n_tables}" if n_tables else ""
-        tell(len(answers) / n_tables if n_tables else 0.0, f"{len(answers)}{of_all} tables done")
-    tell(1.0, "done")
+    with listening(progress) as tell:
+        for some in _answer_tables(sources, config, answers):
+            answers |= some
+            of_all = f" of {n_tables}" if n_tables else ""
+            tell(len(answers) / n_tables if n_tables else 0.0, f"{len(answers)}{of_all} tables done")
+        tell(1.0, "done")
     return [answers[k] for k in range(len(answers))]
 
 

@@ -10,9 +10,10 @@ import functools
 import importlib.util
 import io
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -357,6 +358,25 @@ def plot(
         _check_format(path)  # before the work, not after it
     _check_matplotlib()
     chosen = Cut.read(cut, threshold=threshold, fdr=fdr)
+    figure = draw(source, chosen, moral=moral, hidden=hidden, title=title, ax=ax)
+    if path is not None:
+        save(figure, path)
+    elif ax is None:
+        show_later(figure)
+    return figure
+
+
+def draw(
+    source: Result | Graph,
+    cut: Cut | None = None,
+    *,
+    moral: bool = False,
+    hidden: bool = False,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """The figure of `plot`, which is shown and saved by nobody."""
+    chosen = cut or Cut()
     every = _list_strokes(source, chosen, moral, hidden)
     names, strokes = _choose_drawn(source.names, every)
     if ax is None:
@@ -370,9 +390,39 @@ def plot(
     sheet.draw(ax)
     figure = ax.get_figure(root=True)
     assert figure is not None
-    if path is not None:
-        save(figure, path)
     return figure
+
+
+_waiting: list[Figure] = []  # drawn in this cell of a notebook, and not shown yet
+_heard: set[int] = set()  # notebooks that tell when a cell is done
+
+
+def show_later(figure: Figure) -> None:
+    """In a notebook, show a figure when its cell is done, unless it was shown or saved by then: loops show all."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None or getattr(shell, "kernel", None) is None:
+        return
+    if id(shell) not in _heard:
+        shell.events.register("post_run_cell", lambda *_: _show_waiting())
+        _heard.add(id(shell))
+    _waiting.append(figure)
+    canvas = figure.canvas
+    render = canvas.print_figure
+
+    def note(*arguments: Any, **options: Any) -> Any:
+        if figure in _waiting:
+            _waiting.remove(figure)
+        return render(*arguments, **options)
+
+    setattr(canvas, "print_figure", note)  # noqa: B010  whoever shows or saves it comes by here
+
+
+def _show_waiting() -> None:
+    from IPython.display import display
+
+    figures, _waiting[:] = list(_waiting), []
+    for figure in figures:
+        display(figure)
 
 
 def _list_strokes(source: Result | Graph, cut: Cut, moral: bool, hidden: bool) -> list[Stroke]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import graphbam
 from graphbam.graphs.cut import EVEN, Cut
-from graphbam.graphs.graph import MORAL, SKELETON
+from graphbam.graphs.graph import MORAL, SKELETON, Graph
 from graphbam.output.files import Link, list_links, write_text
 from graphbam.output.layout import LIBRARIES, read_template, read_vendored
 from graphbam.result import OrientedGraph, Result, suspect_children
@@ -89,29 +89,61 @@ def render(result: Result, cut: Cut | None = None) -> str:
 
 def render_card(result: Result, n_links: int = 8) -> str:
     """A small piece of HTML for notebooks: the picture, the likeliest links, and what to keep in mind."""
-    from graphbam.output import figures
-
-    links = list_links(result)
-    rows = "".join(_spell_row(link) for link in links[:n_links])
-    more = f"<p>… and {len(links) - n_links} more</p>" if len(links) > n_links else ""
-    mind = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in result.warnings)
-    if figures.can_draw():
-        png = base64.b64encode(figures.to_png(figures.plot(result), dpi=80)).decode("ascii")
-        picture = f'<img alt="the graph" style="max-width:100%" src="data:image/png;base64,{png}">'
-    else:
-        picture = "<p>No picture: matplotlib or mini-racer is not installed (pip install 'graphbam[plot]').</p>"
+    links, graph = list_links(result), result.graph()
+    said = [*result.warnings, *(graph.notes if isinstance(graph, OrientedGraph) else ()), result.say_hidden()]
+    mind = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in said if sentence)
     return (
         f"<div><p><b>{html.escape(_short_source(result))}</b> · {result.n_variables} variables · "
         f"{len(links)} link{'' if len(links) == 1 else 's'} {Cut()}</p>"
         + (f"<ul>{mind}</ul>" if mind else "")
-        + f"{picture}<table><tr><th>link</th><th>probability</th><th>this way</th></tr>{rows}</table>{more}</div>"
+        + _draw_inline(result)
+        + _spell_links(links, n_links)
+        + "</div>"
     )
+
+
+def render_graph_card(graph: Graph, n_links: int = 8) -> str:
+    """The same for a graph: picture, links, notes.
+
+    Examples
+    --------
+    >>> card = render_graph_card(Graph(["a", "<b>"], [[0, 1], [0, 0]]))
+    >>> "a → &lt;b&gt;" in card
+    True
+    """
+    notes = graph.notes if isinstance(graph, OrientedGraph) else ()
+    links = list_links(graph)
+    said = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+    head = f"<p>{graph.n_variables} variables · {len(links)} link{'' if len(links) == 1 else 's'}</p>"
+    mind = f"<ul>{said}</ul>" if said else ""
+    return f"<div>{head}{mind}{_draw_inline(graph)}{_spell_links(links, n_links)}</div>"
+
+
+def _draw_inline(source: Result | Graph) -> str:
+    """The picture as an element of HTML, or why there is none."""
+    from graphbam.output import figures
+
+    if not figures.can_draw():
+        return "<p>No picture: matplotlib or mini-racer is not installed (pip install 'graphbam[plot]').</p>"
+    png = base64.b64encode(figures.to_png(figures.draw(source), dpi=80)).decode("ascii")
+    return f'<img alt="the graph" style="max-width:100%" src="data:image/png;base64,{png}">'
+
+
+def _spell_links(links: list[Link], n_links: int) -> str:
+    """The likeliest links as a table."""
+    if not links:
+        return "<p>No links.</p>"
+    more = f"<p>… and {len(links) - n_links} more</p>" if len(links) > n_links else ""
+    head = "<tr><th>link</th><th>probability</th><th>this way</th></tr>"
+    return f"<table>{head}{''.join(map(_spell_row, links[:n_links]))}</table>{more}"
 
 
 def _spell_row(link: Link) -> str:
     arrow = f"{link.a} {'→' if link.is_directed else '—'} {link.b}"
-    way = f"{link.numbers['forward']:.2f}" if link.is_directed else "open" if "forward" in link.numbers else "–"
-    cells = html.escape(" ".join(arrow.split())), f"{link.numbers['skeleton']:.2f}", way
+    way = "–" if "forward" not in link.numbers else f"{link.numbers['forward']:.2f}" if link.is_directed else "open"
+    way += " (forced)" if link.is_forced else ""
+    p = f"{link.numbers['skeleton']:.2f}" if "skeleton" in link.numbers else "–"
+    cells = html.escape(" ".join(arrow.split())), p, way
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
