@@ -156,7 +156,7 @@ def test_one_format_alone_and_what_needs_a_matrix(both, tmp_path):
     assert gb.export(few, tmp_path / "pairs.csv").read_text().count("\n") == len(few.pairs) + 1
     assert gb.export(few.dag(), tmp_path / "dag.graphml").exists()
     for refused in ({"path": tmp_path / "x.json"}, {"path": tmp_path / "x.csv", "layout": "adjacency"}):
-        with pytest.raises(ConfigError, match="neither a matrix nor JSON"):
+        with pytest.raises(ConfigError, match="no matrix, JSON or BIF"):
             gb.export(few, **refused)
     with pytest.raises(GraphError, match="leave objective out"):
         few.cpdag(objective="shd")

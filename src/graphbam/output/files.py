@@ -416,8 +416,8 @@ def export(
     if not isinstance(source, (Graph, Result, SparseGraph, SparseResult)):
         raise GraphError(f"a {type(source).__name__} cannot be exported. Pass a Graph or a Result.")
     is_sparse = isinstance(source, (SparseGraph, SparseResult))
-    if is_sparse and (layout == "adjacency" or path.suffix.lower() == ".json"):
-        raise ConfigError(f"{path}: of so many variables neither a matrix nor JSON is written. Use .csv or .graphml.")
+    if is_sparse and (layout == "adjacency" or path.suffix.lower() in (".json", ".bif")):
+        raise ConfigError(f"{path}: of so many variables no matrix, JSON or BIF is written. Use .csv or .graphml.")
     if layout not in ("edges", "adjacency") or (layout == "adjacency" and path.suffix.lower() != ".csv"):
         raise ConfigError(
             Setting("layout", layout), f" does not fit {path.name}; an adjacency matrix is written as .csv."
