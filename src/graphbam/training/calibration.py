@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -129,8 +129,14 @@ def worlds_unlike(config: SimulationConfig) -> SimulationConfig:
     >>> sorted(worlds_unlike(SimulationConfig.broad()).mechanisms) == sorted(UNSEEN)
     True
     """
-    spoilt = {"discrete": 0.25, "skewed": 0.35, "rounded": 0.2, "measurement_noise": 0.4, "autocorrelated": 0.15}
-    mixed = {"mechanisms": dict.fromkeys(UNSEEN, 1.0), "per_node_mechanisms": 0.5, "worlds": {}}
+    spoilt: dict[str, Any] = {
+        "discrete": 0.25,
+        "skewed": 0.35,
+        "rounded": 0.2,
+        "measurement_noise": 0.4,
+        "autocorrelated": 0.15,
+    }
+    mixed: dict[str, Any] = {"mechanisms": dict.fromkeys(UNSEEN, 1.0), "per_node_mechanisms": 0.5, "worlds": {}}
     return dataclasses.replace(config, **mixed, **spoilt, hidden=0.35, interventions=0.0, missing=0.1)
 
 
