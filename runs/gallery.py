@@ -93,7 +93,7 @@ truth = ["lottery -> training", "talent -> training", "talent -> wage", "trainin
         "Irises of three species",
         "150 flowers, four lengths and the species (scikit-learn).",
         "result = gb.infer(load_iris(as_frame=True).frame)",
-        "Small, and clustered by species: 150 rows of three kinds say little about directions.",
+        "Clustered by species: nearly everything is tied to everything, and 150 flowers say nothing about directions.",
     ),
     Entry(
         "tumours",
@@ -107,7 +107,7 @@ truth = ["lottery -> training", "talent -> training", "talent -> wage", "trainin
         "Twenty athletes",
         "Three exercises and three body measures of twenty men (scikit-learn).",
         "result = gb.infer(load_linnerud(as_frame=True).frame)",
-        "Twenty rows are too few, and the result says so: hardly a link is likely.",
+        "Twenty rows are few: plausible links, of which another twenty men may not have all. Infer with `stability=100`.",
     ),
     Entry(
         "cells",
@@ -161,7 +161,9 @@ def describe(entry: Entry, scope: dict[str, Any]) -> str:
     shown = ", ".join(
         f"{link.a} {'→' if link.is_directed else '—'} {link.b} ({link.numbers['skeleton']:.2f})" for link in links[:5]
     )
-    facts = [f"{result.n_variables} variables, {result.spell_rows()}: {len(links)} links"]
+    facts = [
+        f"{result.n_variables} variables, {result.spell_rows()}: {len(links)} link{'' if len(links) == 1 else 's'}"
+    ]
     facts[0] += f", {sum(link.is_directed for link in links)} with a direction"
     facts.append(f"Surest: {shown}" if links else "No link has a probability of one half or more")
     if truth is not None:
