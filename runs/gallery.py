@@ -107,7 +107,7 @@ truth = ["lottery -> training", "talent -> training", "talent -> wage", "trainin
         "Twenty athletes",
         "Three exercises and three body measures of twenty men (scikit-learn).",
         "result = gb.infer(load_linnerud(as_frame=True).frame)",
-        "Twenty rows are few: plausible links, of which another twenty men may not have all. Infer with `stability=100`.",
+        "Twenty rows are few: another twenty men may not have all of these links. Infer with `stability=100`.",
     ),
     Entry(
         "cells",
