@@ -171,6 +171,7 @@ def test_weights_that_do_not_load_are_one_sentence(tmp_path):
     assert worker.pid is None
 
 
+@pytest.mark.long
 def test_a_worker_that_takes_too_long_is_ended(tmp_path, wide_table):
     worker = Worker(Opening("edges", "cpu", None, str(tmp_path)))
     worker.start()

@@ -51,7 +51,7 @@ class Visit:
     def one(self, query):
         return self.driver.find_element("css selector", query)
 
-    def until(self, check, seconds=25):
+    def until(self, check, seconds=60):
         last = time.monotonic() + seconds
         while not (found := self._try(check)):
             assert time.monotonic() < last, self.driver.find_element("css selector", "body").text
@@ -96,7 +96,7 @@ class Visit:
         return [line["message"] for line in self.driver.get_log("browser") if line["level"] == "SEVERE"]
 
 
-@each(("width", "is_dark"), [(1280, False), (400, True)])
+@pytest.mark.parametrize(("width", "is_dark"), [(400, True), pytest.param(1280, False, marks=pytest.mark.long)])
 def test_from_a_table_to_a_picture(address, tmp_path, width, is_dark):
     table = tmp_path / "my trial.csv"
     lines = [f"{k % 7},{(3 * k + k % 5) % 11},{(k * k) % 13},{['low', 'mid', 'high'][k % 3]}" for k in range(80)]

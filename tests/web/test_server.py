@@ -78,13 +78,6 @@ def test_examples_can_be_taken(page):
     assert page.client.post("/examples/..%2Fx").status_code == 404
 
 
-def test_the_report_has_directions_where_there_are_weights_for_them(open_page, tmp_path):
-    colliders = str(save_toy_colliders(tmp_path / "toy.safetensors"))
-    page = open_page(colliders=colliders)
-    run = page.infer(page.hand_in())
-    assert ["Directions", "two-step"] in read_model(page.client.get(f"/runs/{run['run']}/report").text)["provenance"]
-
-
 def test_a_sheet_of_a_spreadsheet_is_chosen_by_a_button(page):
     pytest.importorskip("openpyxl")
     book, frame = io.BytesIO(), pd.read_csv(io.BytesIO(TABLE))
@@ -175,13 +168,16 @@ def test_visitors_are_kept_apart(page):
     assert page.client.get("/state").json()["runs"][0]["run"] == run["run"]
 
 
-def test_nothing_stays_behind(open_page, tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    page = open_page()
-    page.infer(page.hand_in())
+def test_nothing_stays_behind_of_a_page_with_weights_of_its_own(open_page, tmp_path, monkeypatch):
+    colliders = str(save_toy_colliders(tmp_path / "toy.safetensors"))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    page = open_page(colliders=colliders)
+    run = page.infer(page.hand_in())
+    assert ["Directions", "two-step"] in read_model(page.client.get(f"/runs/{run['run']}/report").text)["provenance"]
     assert list(page.app.state.desk.scratch.iterdir()) == []
     page.close()
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 # ── bounds ────────────────────────────────────────────────────────────────────────────────────────────────
