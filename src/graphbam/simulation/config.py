@@ -123,8 +123,8 @@ class SimulationConfig:
     """Share of tables in which the noise of linear variables keeps its size instead of its share, under `unit` mixing:
     variance grows from parents to children, and little of the last ones is their own."""
     hidden: float = 0.0
-    """Share of tables that show only some of the variables of their world: all but one to a tenth of them. Variables
-    with two children or more are hidden first, sometimes one that acts on most of the others."""
+    """Share of tables that show only some of the variables of their world (`graphbam.simulation.cells.draw_extra`).
+    Variables with two children or more are hidden first, sometimes one that acts on most of the others."""
     interventions: float = 0.0
     """Share of tables with cells that were set from outside: fixed, far out or random values that ignore the parents,
     or the variable's own value shifted, scaled or reversed."""
