@@ -86,7 +86,7 @@ function arrange(frame) {
 /** Room for the graph: as wide as the page lets it be, and as tall as so many variables need. */
 function chooseFrame() {
   const width = byId("graph").clientWidth;
-  const shape = width < 600 ? Math.min(1.8, 0.6 + names.length / 26) : Math.min(names.length >= DENSE_FROM ? 0.95 : 0.72, 0.45 + names.length / 60);
+  const shape = width < 600 ? Math.min(2.2, 0.6 + names.length / 20) : Math.min(names.length >= DENSE_FROM ? 0.95 : 0.72, 0.45 + names.length / 60);
   const tallest = Math.max(500, window.innerHeight * (names.length >= DENSE_FROM || width < 600 ? 1.25 : 0.8));
   return [width - 2 * MARGIN, Math.max(260, Math.min(width * shape, tallest)) - 2 * MARGIN];
 }

@@ -25,9 +25,10 @@ function layOut({ sizes, links, frame }, lanes = LANES) {
   const roomy = [...touched].reduce((sum, n) => sum + (sizes[n][0] + lanes.node) * (sizes[n][1] + lanes.layer), 0);
   const usual = Math.sqrt((roomy * frame[0]) / frame[1]);
   const tries = !links.length ? [] : links.length > 200 ? [0.85] : links.length > 60 ? [0.65, 0.9] : [0.6, 0.85, 1.2, 1.7];
+  const parts = findParts(sizes.length, links);
   let best = { places: sizes.map(() => [0, 0]), routes: [], size: [0, 0], scale: 0 };
   for (const share of tries) {
-    const found = layOutLayers(sizes, arcs, order, share * usual, lanes);
+    const found = layOutParts(parts, sizes, arcs, order, share * usual, frame, lanes);
     addLone(found, lone, sizes, frame, lanes);
     found.scale = Math.min(LARGE, frame[0] / found.size[0], frame[1] / found.size[1]);
     if (found.scale > best.scale || (found.scale === best.scale && found.size[1] < best.size[1])) best = found;
@@ -60,6 +61,55 @@ function orderNodes(n, links) {
     for (const v of near[next]) first[v] = Math.min(first[v], place);
   }
   return order;
+}
+
+/** Variables that links join, directly or not; those without links are no part. */
+function findParts(n, links) {
+  const part = Array.from({ length: n }, (_, v) => v);
+  const root = (v) => (part[v] === v ? v : (part[v] = root(part[v])));
+  for (const [a, b] of links) part[root(a)] = root(b);
+  const found = new Map();
+  for (const v of new Set(links.flatMap(([a, b]) => [a, b]))) found.set(root(v), [...(found.get(root(v)) || []), v]);
+  return [...found.values()].map((nodes) => new Set(nodes));
+}
+
+function setInRows(boxes, widest, gap) {
+  const rows = [];
+  for (const box of boxes) {
+    const row = rows.at(-1);
+    if (row && row.width + gap[0] + box.size[0] <= widest) {
+      row.boxes.push(box);
+      row.width += gap[0] + box.size[0];
+    } else rows.push({ boxes: [box], width: box.size[0] });
+  }
+  return rows;
+}
+
+/** Every part by itself, then all of them in rows, the tallest first. */
+function layOutParts(parts, sizes, arcs, order, width, frame, lanes) {
+  const boxes = parts.map((nodes) => {
+    const some = arcs.filter(({ from }) => nodes.has(from));
+    return { nodes, some, ...layOutLayers(sizes, some, order, width, lanes) };
+  });
+  boxes.sort((a, b) => b.size[1] - a.size[1] || b.size[0] - a.size[0]);
+  const gap = [2 * lanes.node, lanes.layer];
+  const area = boxes.reduce((sum, { size }) => sum + (size[0] + gap[0]) * (size[1] + gap[1]), 0);
+  const usual = Math.sqrt((area * frame[0]) / frame[1]);
+  const ways = [0.9, 1.1, 1.3, 1.6, 2].map((share) => setInRows(boxes, Math.max(share * usual, ...boxes.map(({ size }) => size[0])), gap));
+  const scaleOf = (rows) => Math.min(frame[0] / Math.max(...rows.map((row) => row.width)), frame[1] / rows.reduce((sum, row) => sum + row.boxes[0].size[1] + gap[1], 0));
+  const rows = ways.reduce((best, other) => (scaleOf(other) > scaleOf(best) ? other : best));
+  const whole = { places: sizes.map(() => [0, 0]), routes: [], size: [Math.max(...rows.map((row) => row.width)), -gap[1]] };
+  for (const row of rows) {
+    let x = (whole.size[0] - row.width) / 2;
+    for (const { nodes, some, places, routes, size } of row.boxes) {
+      const put = ([px, py]) => [px + x, py + whole.size[1] + gap[1]];
+      for (const v of nodes) whole.places[v] = put(places[v]);
+      some.forEach(({ k }, n) => (whole.routes[k] = routes[n].map(put)));
+      x += size[0] + gap[0];
+    }
+    whole.size[1] += gap[1] + row.boxes[0].size[1];
+  }
+  return whole;
 }
 
 /** Layers of at most about `width`: each variable as high as its causes and the room allow, then near its effects. */
