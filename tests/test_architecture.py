@@ -35,7 +35,21 @@ LAZY_ROOMS = {
 }  # fmt: skip
 """Imports that are allowed inside a method only."""
 
-OPTIONAL = {"matplotlib", "py_mini_racer", "openpyxl", "gadjid", "sklearn", "scipy", "pyarrow", "starlette", "uvicorn"}
+OPTIONAL = {
+    "anndata",
+    "dask",
+    "distributed",
+    "matplotlib",
+    "ray",
+    "py_mini_racer",
+    "openpyxl",
+    "gadjid",
+    "sklearn",
+    "scipy",
+    "pyarrow",
+    "starlette",
+    "uvicorn",
+}
 """Optional packages: imported inside functions, never while graphbam loads."""
 
 FOREIGN = {"graphs": {"numpy"}, "directions": {"numpy"}, "nn": {"numpy", "torch", "safetensors", "triton"}}

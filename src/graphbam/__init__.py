@@ -23,11 +23,13 @@ if TYPE_CHECKING:  # the same names as in _HOMES, for type checkers and editors
     from graphbam.graphs.knowledge import Knowledge
     from graphbam.inference import BAM, PrepareConfig, infer, infer_many
     from graphbam.nn.weights import load_weights, save_weights
+    from graphbam.output.anndata import to_anndata
     from graphbam.output.figures import plot
     from graphbam.output.files import export
     from graphbam.result import Failure, OrientedGraph, Result
     from graphbam.simulation import SimulationConfig, simulate
     from graphbam.sparse import SparseGraph, SparseResult
+    from graphbam.tables.anndata import from_anndata
     from graphbam.tables.examples import example_path
     from graphbam.training import Budget, TrainConfig, fine_tune, train
 
@@ -60,12 +62,14 @@ __all__ = [
     "example_path",
     "export",
     "fine_tune",
+    "from_anndata",
     "infer",
     "infer_many",
     "load_weights",
     "plot",
     "save_weights",
     "simulate",
+    "to_anndata",
     "train",
 ]
 
@@ -87,12 +91,14 @@ _HOMES = {
     "example_path": "graphbam.tables.examples",
     "export": "graphbam.output.files",
     "fine_tune": "graphbam.training",
+    "from_anndata": "graphbam.tables.anndata",
     "infer": "graphbam.inference",
     "infer_many": "graphbam.inference",
     "load_weights": "graphbam.nn.weights",
     "plot": "graphbam.output.figures",
     "save_weights": "graphbam.nn.weights",
     "simulate": "graphbam.simulation",
+    "to_anndata": "graphbam.output.anndata",
     "train": "graphbam.training",
 }
 """Public verb or noun → module that defines it. Loaded on first use, so that `import graphbam` stays quick."""

@@ -66,7 +66,7 @@ class SparseGraph:
     heads: Indices
     """… and the other."""
     is_directed: NDArray[np.bool_]
-    numbers: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    numbers: dict[str, NDArray[Any]] = field(default_factory=dict)
     """What is known of each edge, by the names of `OrientedGraph.table`: `skeleton`, `forward`, `backward`, `forced`,
     `guessed`."""
     notes: tuple[str, ...] = ()
@@ -460,7 +460,9 @@ class SparseResult(Answer):
         else:
             code, notes = self._direct_parts(links, _between(p, chosen))
             code = np.where(b & ~f, 1, np.where(f & ~b, -1, code)).astype(np.int8)
-        return self._oriented(links, code, self.compelled[chosen], notes, is_dag=kind == "dag")
+        graph = self._oriented(links, code, self.compelled[chosen], notes, is_dag=kind == "dag")
+        known = {} if self.stability is None else {"stability": self.stability[chosen]}
+        return dataclasses.replace(graph, numbers=graph.numbers | known)
 
     def _direct_parts(self, links: Links, threshold: float) -> tuple[NDArray[np.int8], tuple[str, ...]]:
         """Directions of a CPDAG, connected part by part."""

@@ -22,6 +22,7 @@ WHAT = {
     "dag.csv": "the same with a direction for every link, guesses marked",
     "edges.csv": "every pair with its probabilities",
     "graph.json": "the whole result",
+    "result.json": "the whole result, with pairs.npz",
     "graph.graphml": "for networkx, Gephi, Cytoscape",
     "graph.dot": "for Graphviz",
 }
@@ -44,7 +45,7 @@ def to_dict(report: dict[str, Any], cut: Cut) -> dict[str, Any]:
         "expected_distance": _expect_distance(result, cut),
         "links": [{"a": link.a, "edge": link.mark, "b": link.b, **link.values()} for link in links],
         "n_moral": len(result.moral_pairs(cut).undirected_edges()),
-        "n_hidden": None if result.hidden_causes is None else int((result.hidden_causes >= EVEN).sum()) // 2,
+        "n_hidden": _count_hidden(result),
         "changes": list(result.changes),
         "warnings": list(result.warnings),
         "domain": result.domain.get("verdict"),
@@ -146,12 +147,19 @@ def _show_files(console: Console, report: dict[str, Any]) -> None:
 def _list_notes(result: Result, cut: Cut) -> tuple[str, ...]:
     """Which links differ from those of the cut, and why."""
     graph = result.graph(cut)
-    return graph.notes if isinstance(graph, OrientedGraph) else ()
+    return getattr(graph, "notes", ())
 
 
 def _count_arrows(result: Result, links: list[Link]) -> int | None:
     """None where directions are not known."""
     return None if not result.has_directions else sum(link.is_directed for link in links)
+
+
+def _count_hidden(result: Result) -> int | None:
+    """Pairs that rather have a hidden cause; None where nothing is known. A matrix has each twice, a list once."""
+    if result.hidden_causes is None:
+        return None
+    return int((result.hidden_causes >= EVEN).sum()) // result.hidden_causes.ndim
 
 
 def _expect_distance(result: Result, cut: Cut) -> float | None:

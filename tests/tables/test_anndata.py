@@ -1,0 +1,86 @@
+"""Single cells: a layer and some genes in, probabilities over all genes out."""
+
+from __future__ import annotations
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+import graphbam as gb
+from cases import each
+from graphbam.errors import ResultError, TableError
+from graphbam.output.anndata import to_anndata
+from graphbam.tables.anndata import from_anndata
+from standins import PartialCorrelation
+
+
+@pytest.fixture
+def cells():
+    """Counts of five genes in 150 cells; B follows A, and D is in neither."""
+    rng = np.random.default_rng(0)
+    signal = rng.normal(size=(150, 5))
+    signal[:, 1] = signal[:, 0] + 0.3 * signal[:, 1]
+    counts = scipy.sparse.csr_matrix(rng.poisson(np.exp(1 + signal)))
+    var = pd.DataFrame({"variable": [True, True, True, False, True], "mean": np.arange(5.0)}, index=list("ABCDE"))
+    data = anndata.AnnData(counts, var=var)
+    data.layers["log"] = scipy.sparse.csr_matrix(np.log1p(counts.toarray()))
+    return data
+
+
+def test_a_layer_of_some_genes_is_a_table(cells):
+    frame = from_anndata(cells, layer="log", genes="variable")
+    assert frame.columns.tolist() == ["A", "B", "C", "E"]
+    assert np.allclose(frame, np.log1p(cells.X.toarray()[:, [0, 1, 2, 4]]))
+    assert from_anndata(cells, genes=["E", "A"]).columns.tolist() == ["A", "E"]
+    assert np.array_equal(from_anndata(cells), cells.X.toarray())
+
+
+@each(
+    "asked, said",
+    [
+        ({"layer": "logs"}, r"no layer 'logs'; it has 'log'"),
+        ({"genes": ["A", "Z"]}, r"genes names 'Z', which the table does not have"),
+        ({"genes": "mean"}, r"holds float64, not True and False"),
+    ],
+)
+def test_what_is_not_there_is_named(cells, asked, said):
+    with pytest.raises(TableError, match=said):
+        from_anndata(cells, **asked)
+
+
+def test_answers_go_back_over_all_genes(cells):
+    result = gb.infer(from_anndata(cells, layer="log", genes="variable"))
+    to_anndata(result, cells, cut=0.4)
+    p, arrows = cells.varp["graphbam_skeleton"].toarray(), cells.varp["graphbam_arrows"].toarray()
+    assert np.array_equal(p, p.T)
+    assert np.allclose(p[0, 1], result.probabilities[0, 1, 1])
+    assert (p[3] == 0).all()
+    assert np.array_equal(arrows[:3, :3], result.graph(0.4).adjacency[:3, :3])
+    assert cells.uns["graphbam"]["cut"] == '{"threshold": 0.4}'
+    assert "edges" in cells.uns["graphbam"]["provenance"]
+
+
+def test_links_of_simulated_counts_are_found():
+    """The worked example of docs/cells.md."""
+    graph, x_md = gb.simulate(n_variables=30, n_samples=500, mechanism="linear", degree=2, seed=1)
+    counts = np.random.default_rng(0).poisson(np.exp(1.5 + 0.7 * x_md))
+    cells = anndata.AnnData(scipy.sparse.csr_matrix(counts), var=pd.DataFrame(index=list(graph.names)))
+    cells.layers["log"] = np.log1p(counts)
+    result = gb.infer(from_anndata(cells, layer="log"))
+    to_anndata(result, cells)
+    linked, found = graph.skeleton().adjacency > 0, cells.varp["graphbam_skeleton"].toarray() >= 0.5
+    assert (found & linked).sum() > 0.5 * linked.sum()
+    assert (found & ~linked).sum() < 0.2 * found.sum()
+
+
+def test_a_list_of_pairs_goes_back_too(cells):
+    p = np.array([[0.1, 0.9, 0.0], [0.999, 0.001, 0.0]])
+    few = gb.SparseResult(("B", "E", "C"), np.array([[0, 1], [0, 2]]), p)
+    to_anndata(few, cells, "few")
+    assert cells.varp["few_skeleton"].nnz == 2
+    assert cells.varp["few_skeleton"][4, 1] == 0.9
+    assert "few_arrows" not in cells.varp
+    with pytest.raises(ResultError, match="has no gene 'x'"):
+        to_anndata(gb.infer({"x": [1, 2, 3, 4.5], "y": [2, 1, 4, 3]}, weights=PartialCorrelation()), cells)
