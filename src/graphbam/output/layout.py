@@ -126,7 +126,7 @@ class _Engine:
 
 
 _SERVE = """
-import json, sys
+import json, os, sys
 sys.path.append(sys.argv[1])
 from py_mini_racer import MiniRacer
 engine = MiniRacer()
@@ -134,7 +134,8 @@ engine.eval(json.loads(sys.stdin.readline()))
 print("null", flush=True)
 for line in sys.stdin:
     print(engine.call("layOutText", *json.loads(line)), flush=True)
-"""
+os._exit(0)
+"""  # V8 is left as it is: taking it down may wait for ever
 _engines: list[_Engine] = []  # one, or none yet
 _starting = threading.Lock()
 
