@@ -645,7 +645,7 @@ MUTANTS = (
         "web/worker.py",
         'return {"weights": edges, "colliders": colliders, "device": opening.device}',
         'return {"weights": opening.weights, "colliders": opening.colliders, "device": opening.device}',
-        "tests/web/test_server.py",
+        "tests/web/test_desk.py -k loaded_once",
         "the page loads its weights for every table",
     ),
     Mutant(

@@ -7,9 +7,11 @@ import pytest
 
 pytest.importorskip("starlette")
 from graphbam.errors import WeightsError
+from graphbam.inference.settings import COLLIDERS
+from graphbam.nn.weights import LoadedWeights
 from graphbam.web import desk
 from graphbam.web.desk import Desk, FullError, Job, Lane, Table, Visitor
-from graphbam.web.worker import Done, Opening, Refused, Told, Worker
+from graphbam.web.worker import Done, Opening, Refused, Told, Worker, load_networks
 from visits import TABLE, is_alive
 
 
@@ -169,6 +171,11 @@ def test_weights_that_do_not_load_are_one_sentence(tmp_path):
     with pytest.raises(WeightsError, match="nobody"):
         worker.start()
     assert worker.pid is None
+
+
+def test_networks_are_loaded_once_and_not_for_every_table(tmp_path):
+    networks = load_networks(Opening("edges", "cpu", COLLIDERS, str(tmp_path)))
+    assert isinstance(networks["weights"], LoadedWeights)
 
 
 @pytest.mark.long

@@ -193,7 +193,7 @@ def main(connection: Connection[Any, Any], opening: Opening) -> None:
     """Load the networks, say so, then answer requests until the other side is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the page, which then ends this process
     try:
-        networks = _load(opening)
+        networks = load_networks(opening)
     except GraphbamError as error:
         connection.send(Refused(spell_error(error)))
         return
@@ -208,7 +208,7 @@ def main(connection: Connection[Any, Any], opening: Opening) -> None:
             del content
 
 
-def _load(opening: Opening) -> dict[str, Any]:
+def load_networks(opening: Opening) -> dict[str, Any]:
     """Networks as `infer` takes them, loaded once."""
     from graphbam.inference.networks import gives_answers, open_colliders, open_weights
     from graphbam.inference.settings import COLLIDERS
