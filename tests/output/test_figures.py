@@ -249,6 +249,8 @@ def test_guessed_arrows_have_open_heads_and_hidden_causes_two():
     assert len(heads_in(behind)) == len(heads_in(plain)) + 2
     assert sum(line.is_dashed() for line in behind.axes[0].lines) == 1
     assert any("a hidden common cause" in text.get_text() for text in behind.texts)
+    not_drawn = "not drawn: 1 pair that rather share a hidden cause"
+    assert [any(not_drawn in text.get_text() for text in figure.texts) for figure in (plain, behind)] == [True, False]
 
 
 def test_the_picture_goes_where_it_is_asked_to(tmp_path):

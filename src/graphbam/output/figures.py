@@ -469,8 +469,12 @@ def _headline(source: Result | Graph, strokes: list[Stroke], cut: Cut) -> str:
     for kind, what in (("moral", "through a common child only"), ("hidden", "with a hidden common cause")):
         n_pairs = sum(stroke.kind == kind for stroke in strokes)
         parts += [f"{n_pairs} {what} (dashed)"] if n_pairs else []
-    if not isinstance(source, Graph):
-        parts.append(str(cut))
+    if isinstance(source, Graph):
+        return " · ".join(parts)
+    parts.append(str(cut))
+    n_suspected = 0 if source.hidden_causes is None else int((np.triu(source.hidden_causes, 1) >= EVEN).sum())
+    if n_suspected and not any(stroke.kind == "hidden" for stroke in strokes):  # a lone variable need not be unrelated
+        parts.append(f"not drawn: {n_suspected} pair{'' if n_suspected == 1 else 's'} that rather share a hidden cause")
     return " · ".join(parts)
 
 
