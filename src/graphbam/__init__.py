@@ -12,6 +12,7 @@ from graphbam.errors import (
     KnowledgeError,
     OrientationMissingError,
     ResultError,
+    SeveralTablesError,
     TableError,
     WeightsError,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "PrepareConfig",
     "Result",
     "ResultError",
+    "SeveralTablesError",
     "SimulationConfig",
     "SparseGraph",
     "SparseResult",

@@ -18,7 +18,7 @@ spelled as the reader knows it: ``drop=['city']`` in Python, ``--drop city`` on 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 _OPTIONS = {"forbidden": "forbid", "required": "require"}
@@ -94,6 +94,15 @@ class OrientationMissingError(GraphError):
 
 class TableError(GraphbamError):
     """A table cannot be read or used."""
+
+
+class SeveralTablesError(TableError):
+    """A file holds several tables, and none was asked for."""
+
+    def __init__(self, message: str, parts: Sequence[str]) -> None:
+        super().__init__(message)
+        self.parts = tuple(parts)
+        """What may be asked for."""
 
 
 class KnowledgeError(GraphbamError):

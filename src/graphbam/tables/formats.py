@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from graphbam.errors import TableError
+from graphbam.errors import SeveralTablesError, TableError
 from graphbam.tables.textfile import parse_text
 
 PACKINGS = (".gz", ".bz2", ".xz")
@@ -46,15 +46,6 @@ _FOREIGN = {
     b"\x80\x04": "a pickle, which is never opened because it can run code; save it as CSV or parquet",
 }
 ZIP = b"PK\x03\x04"
-
-
-class SeveralTablesError(TableError):
-    """A file holds several tables, and none was asked for."""
-
-    def __init__(self, message: str, parts: Sequence[str]) -> None:
-        super().__init__(message)
-        self.parts = tuple(parts)
-        """What may be asked for."""
 
 
 class Unpacked(NamedTuple):
