@@ -121,7 +121,7 @@ def test_links_of_cut_columns_are_nearly_as_good_as_before(monkeypatch, request)
     import bench_categories
 
     loaded, rows = gb.load_weights("edges"), []
-    for seed in range(6):
+    for seed in range(16):
         graph, x_md = gb.simulate(n_variables=9, n_samples=200, seed=seed)
         rows.append(bench_categories.judge(graph, x_md, np.random.default_rng(seed), loaded))
     mean = pd.DataFrame(rows).mean()

@@ -139,7 +139,8 @@ def infer(
     with listening(progress) as tell:
         ready = _prepare(data, config)
         networks = open_networks(config)
-        tell(0.0, _announce(ready, config, networks.edges))
+        if tell is not be_silent:  # the machine is measured for listeners only
+            tell(0.0, _announce(ready, config, networks.edges))
         table = _as_wide(ready)
         result = _finish(ready, config, networks, table.x_bmd, _ask(table, config, networks, tell), tell)
         tell(1.0, "done")
