@@ -10,6 +10,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -76,8 +77,9 @@ def _ask(process: subprocess.Popen[bytes], job: object) -> bool:
 def draw_all() -> None:
     """What the second process does: draw what it is sent, until nothing more comes, or until it fails."""
     gc.disable()
-    from graphbam.output import figures
+    from graphbam.output import figures, layout
 
+    threading.Thread(target=layout.start_engine, daemon=True).start()
     figures.load_matplotlib()
     while True:
         try:

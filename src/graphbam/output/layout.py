@@ -140,10 +140,15 @@ _engines: list[_Engine] = []  # one, or none yet
 _starting = threading.Lock()
 
 
-def _run(told: dict[str, Any], is_dense: bool) -> Any:
+def start_engine() -> None:
+    """Start the engine, or wait until it has started; a thread may do so ahead of the first layout."""
     with _starting:
         if not _engines or not _engines[0].is_usable:
             _engines[:] = [_Engine()]
+
+
+def _run(told: dict[str, Any], is_dense: bool) -> Any:
+    start_engine()
     return _engines[0].ask([json.dumps(told), is_dense])
 
 
