@@ -70,7 +70,7 @@ def test_fine_tuning_tells_how_long_it_takes_and_writes_weights(tiny_net, tmp_pa
     result = run("fine-tune", *words, "--steps", 3, "--replay", 0, "--device", "cpu")
     assert result.exit_code == 0, result.output
     first, *_, last = result.output.splitlines()
-    assert first == "1 table, 3 steps; Ctrl-C ends early and keeps what was learnt"
+    assert first == "1 table, 3 steps; saved every minute; Ctrl-C ends early and keeps what was learnt"
     assert "step      1 of 3" in result.output
     assert "less than a second left" in result.output
     assert last.startswith(f"weights: {tmp_path / 'mine.safetensors'}")

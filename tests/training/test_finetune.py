@@ -11,11 +11,11 @@ import torch
 from cases import each, quick_and_long
 from graphbam.errors import ConfigError, TableError
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
-from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fits_partner
+from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fits_partner, load_weights
 from graphbam.simulation import simulate
 from graphbam.tables.rows import count_rows, measure_redundancy
-from graphbam.training.finetune import as_batch, fine_tune, own_batches, read_pairs
-from graphbam.training.objectives import edge_loss
+from graphbam.training.finetune import as_answer_batch, as_batch, fine_tune, own_batches, read_pairs
+from graphbam.training.objectives import answer_loss, edge_loss
 
 LAYERS = {"attribute_layers": 1, "sample_layers": 1, "dense_layers": 1, "bilinear_layers": 1, "pair_layers": 1}
 SIZES = {"channels": 16, "heads": 1, "spd_channels": 8, "spd_heads": 1, "pair_channels": 16, "product_channels": 4}
@@ -45,6 +45,47 @@ def test_tuning_lowers_the_loss_on_the_tables_and_leaves_the_start_alone(loaded,
     assert mean_loss(tuned.network, pairs) < 0.8 * before
     assert all(torch.equal(p, old) for p, old in zip(loaded.network.parameters(), kept, strict=True))
     assert tuned.header.notes["fine_tuned"]["steps"] == 120
+
+
+def test_networks_with_answers_learn_directions_too(pairs):
+    torch.manual_seed(0)
+    network = EdgeNet(EdgeNetConfig(**LAYERS, **SIZES, marks=True, answers=True)).eval()
+    loaded = LoadedWeights("tiny", network, Header(answers={"direction": {"temperature": 2.0, "offset": 0.0}}))
+    tuned = fine_tune(loaded, pairs, steps=120, learning_rate=1e-2, replay=0.0, device="cpu")
+    assert tuned.header.answers is None
+    before, after = (answer_losses(one.network, pairs) for one in (loaded, tuned))
+    assert (after < np.array([0.8, 0.97, 0.9]) * before).all()
+
+
+def answer_losses(network, pairs):
+    """Classes, directions and ancestors."""
+    losses = []
+    with torch.no_grad():
+        for batch in (as_answer_batch(*pair) for pair in pairs):
+            logits_bdd7 = network(batch.x_bmd, batch.rows_b, batch.marks_bmd)
+            said = answer_loss(logits_bdd7[..., 3:], batch)
+            losses.append([edge_loss(logits_bdd7[..., :3], batch.classes_bdd).total(), said.direction, said.ancestor])
+    return np.mean(losses, axis=0)
+
+
+def test_links_without_a_direction_and_loops_teach_no_more_than_they_know(pairs):
+    x_md = pairs[0][0][:, :3]
+    open_link = as_answer_batch(x_md, [[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+    assert open_link.dag_bdd.sum() == 0
+    assert (open_link.compelled_bdd == -1).all()
+    assert (open_link.ancestors_bdd == -1).all()
+    assert open_link.classes_bdd[0, 0, 1] == 1
+    loop = as_answer_batch(x_md, [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    assert (loop.compelled_bdd == -1).all()
+    assert loop.dag_bdd.sum() == 3
+
+
+def test_weights_are_saved_as_training_goes(loaded, pairs, tmp_path, monkeypatch):
+    monkeypatch.setattr("graphbam.training.finetune.SAVE_SECONDS", 0.0)
+    out, seen = tmp_path / "mine.safetensors", []
+    fine_tune(loaded, pairs, steps=4, replay=0.0, device="cpu", out=out, report=lambda line: seen.append(out.exists()))
+    assert seen == [False, True]  # told at the first and at the last step
+    assert load_weights(out).header.notes["fine_tuned"]["steps"] == 4
 
 
 def test_tuned_weights_are_new_ones(loaded, pairs):

@@ -74,7 +74,6 @@ def fine_tune(
 ) -> None:
     """Continue training from released weights on labelled tables of your own."""
     from graphbam.nn.cost import spell_seconds
-    from graphbam.nn.weights import save_weights
     from graphbam.training.finetune import fine_tune as run
     from graphbam.training.finetune import read_pairs
 
@@ -84,11 +83,9 @@ def fine_tune(
 
     pairs = read_pairs(folder)
     tables = "1 table" if len(pairs) == 1 else f"{len(pairs)} tables"
-    typer.echo(f"{tables}, {steps} steps; Ctrl-C ends early and keeps what was learnt")
-    tuned = run(
-        weights, pairs, steps=steps, learning_rate=learning_rate, replay=replay, seed=seed, device=device, report=tell
-    )
-    save_weights(out, tuned.network, tuned.header)
+    typer.echo(f"{tables}, {steps} steps; saved every minute; Ctrl-C ends early and keeps what was learnt")
+    choices: dict[str, Any] = {"learning_rate": learning_rate, "replay": replay, "seed": seed, "device": device}
+    run(weights, pairs, steps=steps, out=out, report=tell, **choices)
     typer.echo(f"weights: {out} (use it with graphbam infer --weights {out})")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,16 +14,17 @@ import numpy as np
 import torch
 
 from graphbam.errors import ConfigError, TableError
-from graphbam.graphs.graph import Graph, edge_classes
+from graphbam.graphs.equivalence import dag_to_cpdag
+from graphbam.graphs.graph import Graph, directed_part, edge_classes, reachable
 from graphbam.nn.device import choose_device
-from graphbam.nn.weights import LoadedWeights, load_weights
+from graphbam.nn.weights import LoadedWeights, load_weights, save_weights
 from graphbam.tables.labelled import find_labelled, read_labelled
 from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows, count_rows_each
 from graphbam.training.config import TrainConfig
-from graphbam.training.data import Batch, Stream
+from graphbam.training.data import AnswerBatch, Batch, Stream
 from graphbam.training.loop import stop_requested
-from graphbam.training.objectives import EdgeTask
+from graphbam.training.objectives import AnswerTask, EdgeTask
 from graphbam.training.step import Stepper
 
 Pair = tuple[Any, Any]
@@ -30,6 +32,9 @@ Pair = tuple[Any, Any]
 
 REPORT_SECONDS = 5.0
 """Time between two reports."""
+
+SAVE_SECONDS = 60.0
+"""Time between two writes of the weights."""
 
 MOST_TABLES = 16
 """Equal-shaped tables that go into one step together."""
@@ -44,9 +49,13 @@ def fine_tune(
     replay: float = 0.5,
     seed: int = 0,
     device: str = "auto",
+    out: str | os.PathLike[str] | None = None,
     report: Callable[[dict[str, float]], None] | None = None,
 ) -> LoadedWeights:
     """Continue training on labelled tables, or on a simulator that yields them.
+
+    Weights that give directions and ancestors learn these too, as far as the graphs know them: links without a
+    direction teach none. Whether something hidden is behind a pair, no graph says; that is kept alive by replay.
 
     Parameters
     ----------
@@ -65,6 +74,8 @@ def fine_tune(
         Decides order, resampling and replay.
     device : str
         `"auto"`, `"cpu"` or `"cuda"`.
+    out : path, optional
+        Weights file that is written every minute and at the end.
     report : callable, optional
         Called after the first step and every few seconds, with the step, mean losses and an estimate of `seconds_left`.
 
@@ -80,35 +91,59 @@ def fine_tune(
     loaded = weights if isinstance(weights, LoadedWeights) else load_weights(weights)
     network = type(loaded.network)(loaded.network.config).to(place)
     network.load_state_dict(loaded.network.state_dict())
-    stepper = Stepper(network, EdgeTask(), weight_decay=0.0, clip_norm=1.0, ema_decay=0.98, capture=False)
+    task = AnswerTask() if loaded.gives_answers else EdgeTask()
+    stepper = Stepper(network, task, weight_decay=0.0, clip_norm=1.0, ema_decay=0.98, capture=False)
     rng = torch.Generator().manual_seed(seed)
-    own, simulated = own_batches(rng, pairs), _replay(loaded, seed, place)
-    began = last = time.monotonic()
+    own, simulated = own_batches(rng, pairs, answers=loaded.gives_answers), _replay(loaded, seed, place)
+
+    def tuned_so_far(step: int) -> LoadedWeights:
+        notes = {"from": loaded.name, "steps": step, "learning_rate": learning_rate, "replay": replay}
+        return _rename(loaded, stepper.averaged().state_dict(), notes)
+
+    began = last = saved = time.monotonic()
     with stop_requested() as stop:
         for step in range(1, steps + 1):
             from_stream = float(torch.rand((), generator=rng)) < replay
             batch = next(simulated if from_stream else own)
-            stepper.step(Batch(*(part.to(place) for part in batch)), learning_rate * _shape_of_rate((step - 1) / steps))
+            batch = type(batch)(*(part.to(place) for part in batch))
+            stepper.step(batch, learning_rate * _shape_of_rate((step - 1) / steps))
             now = time.monotonic()
             if report and (step in (1, steps) or now - last >= REPORT_SECONDS):
                 report({"step": step, "seconds_left": (now - began) / step * (steps - step), **stepper.statistics()})
                 last = now
+            if out is not None and now - saved >= SAVE_SECONDS:
+                _save(out, tuned_so_far(step))
+                saved = now
             if stop():
                 break
-    tuned = {"from": loaded.name, "steps": step, "learning_rate": learning_rate, "replay": replay}
+    tuned = tuned_so_far(step)
+    if out is not None:
+        _save(out, tuned)
+    return tuned
+
+
+def _rename(loaded: LoadedWeights, state: dict[str, Any], notes: dict[str, Any]) -> LoadedWeights:
+    """Other weights for the same network, without what was fitted to the old ones."""
+    network = type(loaded.network)(loaded.network.config)
+    network.load_state_dict({name: value.cpu() for name, value in state.items()})
+    all_notes = {**loaded.header.notes, "fine_tuned": notes}
     header = dataclasses.replace(
-        loaded.header, calibration=None, domain=None, checksum=None, notes={**loaded.header.notes, "fine_tuned": tuned}
+        loaded.header, calibration=None, answers=None, domain=None, checksum=None, notes=all_notes
     )
-    network.load_state_dict(stepper.averaged().state_dict())
     return LoadedWeights(f"{loaded.name}-tuned", network.eval(), header)
 
 
-def own_batches(rng: torch.Generator, pairs: Iterable[Pair]) -> Iterator[Batch]:
+def _save(out: str | os.PathLike[str], tuned: LoadedWeights) -> None:
+    save_weights(Path(out), tuned.network, tuned.header)
+
+
+def own_batches(rng: torch.Generator, pairs: Iterable[Pair], *, answers: bool = False) -> Iterator[Batch | AnswerBatch]:
     """Endless batches from a sequence (rows resampled), or the batches of a generator until it ends."""
+    make = as_answer_batch if answers else as_batch
     if isinstance(pairs, Sequence):
-        yield from _resampled(rng, [as_batch(table, graph, index) for index, (table, graph) in enumerate(pairs)])
+        yield from _resampled(rng, [make(table, graph, index) for index, (table, graph) in enumerate(pairs)])
     for index, (table, graph) in enumerate(pairs):
-        yield as_batch(table, graph, index)
+        yield make(table, graph, index)
     raise TableError("the pairs to learn from have run out before the last step; pass a list, or a longer generator")
 
 
@@ -131,15 +166,40 @@ def as_batch(table: Any, graph: Any, index: int = 0) -> Batch:
     return Batch(x_bmd, torch.tensor(edge_classes(adjacency)).long()[None], torch.tensor(count_rows_each(x_md[None])))
 
 
+def as_answer_batch(table: Any, graph: Any, index: int = 0) -> AnswerBatch:
+    """The same with all that a graph says beside classes; −1 where it says nothing.
+
+    Examples
+    --------
+    >>> x_md = np.random.default_rng(0).normal(size=(50, 3))
+    >>> batch = as_answer_batch(x_md, np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]]))
+    >>> batch.dag_bdd[0].tolist(), batch.ancestors_bdd[0].tolist()
+    ([[0, 1, 0], [0, 0, 1], [0, 0, 0]], [[0, 1, 1], [0, 0, 1], [0, 0, 0]])
+    >>> int(batch.compelled_bdd.max()), int(batch.hidden_bdd.max())  # a chain can be turned round; nobody knows
+    (0, -1)
+    """
+    plain = as_batch(table, graph, index)
+    adjacency = np.asarray(graph.adjacency if isinstance(graph, Graph) else graph) > 0
+    arrows = directed_part(adjacency) > 0
+    before = reachable(arrows)
+    unknown = np.full(adjacency.shape, -1, dtype=np.int8)
+    has_open, has_loop = bool((adjacency & adjacency.T).any()), bool(before.diagonal().any())
+    cpdag = unknown if has_open or has_loop else directed_part(dag_to_cpdag(arrows.astype(np.int8))).astype(np.int8)
+    ancestors = unknown if has_open else before.astype(np.int8)
+    labels = (torch.tensor(part.astype(np.int8))[None] for part in (arrows, cpdag, unknown, ancestors))
+    marks_bmd = torch.zeros(plain.x_bmd.shape, dtype=torch.uint8)
+    return AnswerBatch(plain.x_bmd, marks_bmd, plain.rows_b, plain.classes_bdd, *labels)
+
+
 def read_pairs(folder: Path) -> list[Pair]:
     """Labelled tables on disk: every folder below with data.csv (or .csv.gz) and graph.csv (source,target)."""
     tables = [read_labelled(place) for place in find_labelled(folder)]
     return [(table.x_md, table.adjacency) for table in tables]
 
 
-def _resampled(rng: torch.Generator, singles: list[Batch]) -> Iterator[Batch]:
+def _resampled(rng: torch.Generator, singles: Sequence[Batch | AnswerBatch]) -> Iterator[Batch | AnswerBatch]:
     """Equal shapes together, in random order, each table's rows drawn anew without replacement, nine in ten."""
-    groups: dict[tuple[int, ...], list[Batch]] = defaultdict(list)
+    groups: dict[tuple[int, ...], list[Batch | AnswerBatch]] = defaultdict(list)
     for single in singles:
         groups[tuple(single.x_bmd.shape)].append(single)
     weights = torch.tensor([float(len(group)) for group in groups.values()])
@@ -148,25 +208,27 @@ def _resampled(rng: torch.Generator, singles: list[Batch]) -> Iterator[Batch]:
         pool = pools[int(torch.multinomial(weights, 1, generator=rng))]
         picks = torch.randperm(len(pool), generator=rng)[:MOST_TABLES].tolist()
         some = [_draw_rows(rng, pool[i]) for i in picks]
-        yield Batch(*(torch.cat(parts) for parts in zip(*some, strict=True)))
+        yield type(some[0])(*(torch.cat(parts) for parts in zip(*some, strict=True)))
 
 
-def _draw_rows(rng: torch.Generator, single: Batch) -> Batch:
+def _draw_rows(rng: torch.Generator, single: Batch | AnswerBatch) -> Batch | AnswerBatch:
     n_rows, worth = single.x_bmd.shape[1], float(single.rows_b)
     keep = max(2, int(0.9 * n_rows))
-    x_bmd = single.x_bmd[:, torch.randperm(n_rows, generator=rng)[:keep]]
-    rows = count_rows(keep, n_rows, redundancy=n_rows / worth - 1)
-    return Batch(x_bmd, single.classes_bdd, torch.tensor([rows]))
+    drawn = torch.randperm(n_rows, generator=rng)[:keep]
+    rows_b = torch.tensor([count_rows(keep, n_rows, redundancy=n_rows / worth - 1)])
+    if isinstance(single, AnswerBatch):
+        return single._replace(x_bmd=single.x_bmd[:, drawn], marks_bmd=single.marks_bmd[:, drawn], rows_b=rows_b)
+    return single._replace(x_bmd=single.x_bmd[:, drawn], rows_b=rows_b)
 
 
-def _replay(loaded: LoadedWeights, seed: int, device: torch.device) -> Iterator[Batch]:
+def _replay(loaded: LoadedWeights, seed: int, device: torch.device) -> Iterator[Batch | AnswerBatch]:
     """The stream the weights were trained on, in small batches and at its full range of shapes."""
     stored = loaded.header.train or {}
     simulation = {"simulation": stored["simulation"]} if "simulation" in stored else {}
-    plain = TrainConfig().to_dict() | simulation
+    plain = (TrainConfig.answers() if loaded.gives_answers else TrainConfig()).to_dict() | simulation
     small = {"seed": seed + 1, "cells_per_step": 24_000, "curriculum_start": 1.0, "burst": 4, "window": 4}
     stream = Stream(TrainConfig.from_dict(plain | small), device)
-    return (batch for batch in stream if isinstance(batch, Batch))
+    return (batch for batch in stream if isinstance(batch, Batch | AnswerBatch))
 
 
 def _shape_of_rate(progress: float) -> float:
