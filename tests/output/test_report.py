@@ -66,6 +66,13 @@ def test_false_discovery_levels_are_those_of_the_result():
     assert (p_n.round(4) >= start).sum() == Cut(fdr=0.2).choose(p_n).sum()
 
 
+def test_nothing_gets_over_a_limit_by_rounding():
+    p = np.full((2, 2, 3), [0.50004, 0.49996, 0.0])
+    hidden = np.array([[0.0, 0.49996], [0.49996, 0.0]])
+    pairs = build_model(Result(("a", "b"), p, hidden_causes=hidden))["pairs"]
+    assert pairs["skeleton"] == pairs["hidden"] == [0.4999]
+
+
 @each("cut", [{}, {"fdr": 0.05}, {"threshold": 0.3}, {"fdr": 0.33}])
 def test_the_model_holds_the_graphs_with_directions(cut):
     result = make_result(7, colliders=Contrast())

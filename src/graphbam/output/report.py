@@ -201,14 +201,14 @@ def _model_pairs(
     pairs: dict[str, Any] = {
         "i": i.tolist(),
         "j": j.tolist(),
-        "skeleton": _round(p_n3[:, SKELETON], 4).tolist(),
-        "moral": _round(p_n3[:, MORAL], 4).tolist(),
+        "skeleton": _floor(p_n3[:, SKELETON]).tolist(),
+        "moral": _floor(p_n3[:, MORAL]).tolist(),
         "via": suspect_children(result.probabilities)[i, j].tolist(),
         "fixed": _find_fixed(result, i, j),
         "forward": None,
         "backward": None,
         "way": None,
-        "hidden": None,
+        "hidden": None if result.hidden_causes is None else _floor(result.hidden_causes[i, j]).tolist(),
         "upstream": None,
         "downstream": None,
         "stability": None,
@@ -217,7 +217,7 @@ def _model_pairs(
     if result.has_directions:
         pairs["forward"] = _round(result.compelled_probabilities[i, j], 3).tolist()
         pairs["backward"] = _round(result.compelled_probabilities[j, i], 3).tolist()
-    ordered = {"way": result.directions, "hidden": result.hidden_causes, "upstream": result.ancestors}
+    ordered = {"way": result.directions, "upstream": result.ancestors}
     pairs |= {name: None if p_dd is None else _round(p_dd[i, j], 3).tolist() for name, p_dd in ordered.items()}
     if result.ancestors is not None:
         pairs["downstream"] = _round(result.ancestors[j, i], 3).tolist()
@@ -384,6 +384,11 @@ def _round(values: Array, digits: int) -> Array:
     return np.asarray(np.round(values, digits) + 0.0)  # no negative zeros
 
 
+def _floor(p: Array) -> Array:
+    """Probabilities that are compared with a limit: none gets over it by rounding."""
+    return np.asarray(np.floor(np.round(p * 1e4, 6)) / 1e4)
+
+
 def _round_down(p: float) -> float:
     """Four digits as in the model, never above the probability it was taken from."""
-    return float(np.floor(round(float(p) * 1e4, 6)) / 1e4)
+    return float(_floor(np.asarray(p)))
