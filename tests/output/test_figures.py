@@ -220,7 +220,7 @@ def test_a_cpdag_without_arrows_says_so():
     p = np.tile([0.0, 1.0, 0.0], (2, 2, 1))
     texts = {text.get_text() for text in gb.plot(Result(("a", "b"), p, colliders=[])).texts}
     assert "2 variables · 1 link, none directed · at p ≥ 0.5" in texts
-    assert any("no head: direction left open" in text for text in texts)
+    assert any("no heads: all directions are left open" in text for text in texts)
 
 
 def test_surer_directions_have_darker_heads_and_numbers():
@@ -249,7 +249,7 @@ def test_guessed_arrows_have_open_heads_and_hidden_causes_two():
     assert len(heads_in(behind)) == len(heads_in(plain)) + 2
     assert sum(line.is_dashed() for line in behind.axes[0].lines) == 1
     assert any("a hidden common cause" in text.get_text() for text in behind.texts)
-    not_drawn = "not drawn: 1 pair that rather share a hidden cause"
+    not_drawn = "not drawn: 1 pair that rather shares a hidden cause"
     assert [any(not_drawn in text.get_text() for text in figure.texts) for figure in (plain, behind)] == [True, False]
 
 

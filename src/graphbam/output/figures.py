@@ -44,6 +44,7 @@ _READABLE = 6.5  # points; a picture grows until names are as large
 _LEGEND = "width of a line: how likely the link is"
 _LEGENDS = {
     "sure": "head and number: how likely that direction is, given the link · no head: direction left open",
+    "open": "no heads: all directions are left open",
     "forced": "hollow head: by itself another direction is likelier, and only the graph as a whole needs this one",
     "guessed": "open head: a guess, data like these fit the other way as well",
     "hidden": "dashed, two heads: a hidden common cause",
@@ -474,13 +475,15 @@ def _headline(source: Result | Graph, strokes: list[Stroke], cut: Cut) -> str:
     parts.append(str(cut))
     n_suspected = 0 if source.hidden_causes is None else int((np.triu(source.hidden_causes, 1) >= EVEN).sum())
     if n_suspected and not any(stroke.kind == "hidden" for stroke in strokes):  # a lone variable need not be unrelated
-        parts.append(f"not drawn: {n_suspected} pair{'' if n_suspected == 1 else 's'} that rather share a hidden cause")
+        what = "1 pair that rather shares" if n_suspected == 1 else f"{n_suspected} pairs that rather share"
+        parts.append(f"not drawn: {what} a hidden cause")
     return " · ".join(parts)
 
 
 def _spell_legend(strokes: list[Stroke]) -> list[str]:
     """What the lines mean; only what is there."""
-    there = {"sure": any(stroke.sure is not None for stroke in strokes)}
+    knows, has_arrows = any(stroke.sure is not None for stroke in strokes), any(s.is_directed for s in strokes)
+    there = {"sure": knows and has_arrows, "open": knows and not has_arrows}
     there |= {"forced": any(s.is_forced and not s.is_guessed for s in strokes)}
     there |= {"guessed": any(stroke.is_guessed for stroke in strokes)}
     there |= {kind: any(stroke.kind == kind for stroke in strokes) for kind in ("hidden", "moral")}
