@@ -157,6 +157,7 @@ def test_the_gallery_is_that_of_its_script(monkeypatch, capsys):
     assert re.findall(r"^## (.*)", text, re.MULTILINE) == [entry.title for entry in gallery.ENTRIES]
     assert all(entry.code in text for entry in gallery.ENTRIES)
     assert all((DOCS / "gallery" / f"{entry.name}.png").stat().st_size < 100_000 for entry in gallery.ENTRIES)
+    assert all(gallery.run(entry)["result"].names for entry in gallery.ENTRIES)  # every block of the page runs
     entry = next(entry for entry in gallery.ENTRIES if entry.name == "wages")
     monkeypatch.setattr("sys.argv", ["gallery.py", "--only", entry.name])
     gallery.main()
@@ -218,6 +219,8 @@ def test_directions_lead_to_an_effect(tmp_path, monkeypatch, colliders):
     arrows = {("lottery", "training"), ("talent", "training"), ("talent", "wage"), ("training", "wage")}
     assert set(scope["graph"].directed_edges()) == arrows <= set(scope["known"].cpdag().directed_edges())
     assert scope["effects"] == pytest.approx([2], abs=0.1)
+    one, *others = (result.probabilities for result in scope["told"])
+    assert all(np.allclose(one, other, atol=1e-5) for other in others)  # three ways to say the same
     plain = np.polyfit(scope["training"], scope["wage"], 1)[0]
     assert plain == pytest.approx(3, abs=0.15)
     assert {path.name for path in tmp_path.iterdir()} == {"wages.png", "wages.graphml"}

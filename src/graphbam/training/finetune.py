@@ -124,8 +124,8 @@ def fine_tune(
 
 def _rename(loaded: LoadedWeights, state: dict[str, Any], notes: dict[str, Any]) -> LoadedWeights:
     """Other weights for the same network, without what was fitted to the old ones."""
-    network = type(loaded.network)(loaded.network.config)
-    network.load_state_dict({name: value.cpu() for name, value in state.items()})
+    network = type(loaded.network)(loaded.network.config).to(next(iter(state.values())).device)
+    network.load_state_dict(state)
     all_notes = {**loaded.header.notes, "fine_tuned": notes}
     header = dataclasses.replace(
         loaded.header, calibration=None, answers=None, domain=None, checksum=None, notes=all_notes
