@@ -9,7 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anndata
 import numpy as np
+import pandas as pd
 import pytest
 
 import graphbam as gb
@@ -170,11 +172,20 @@ RUN_ELSEWHERE = {"directions.md", "questions.md"}
 WITH_BLOCKS = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
 
 
+@pytest.fixture
+def same_settings():
+    """What a page sets for all of pandas and anndata ends with it."""
+    kept = anndata.settings.allow_write_nullable_strings
+    with pd.option_context("mode.string_storage", pd.options.mode.string_storage):
+        yield
+    anndata.settings.allow_write_nullable_strings = kept
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "page", [page for page in WITH_BLOCKS if page.name not in RUN_ELSEWHERE], ids=lambda page: page.stem
 )
-def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
+def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch, same_settings):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cells.csv").write_bytes(gzip.decompress(gb.example_path("sachs").read_bytes()))
     scope = {}
@@ -203,7 +214,22 @@ def check_handover(scope):
     assert scope["spread"]
 
 
-CHECKS = {"tutorial": check_tutorial, "interventions": check_interventions, "handover": check_handover}
+def check_cells(scope):
+    """The answer that came back from the file, beside the truth."""
+    names, p = list(scope["graph"].names), scope["p"]
+    linked, found = scope["graph"].skeleton().adjacency > 0, p.loc[names, names].to_numpy() >= 0.5
+    assert (found & linked).sum() > 0.5 * linked.sum()
+    assert (found & ~linked).sum() < 0.2 * found.sum()
+    assert (p.drop(columns=names) == 0).all(axis=None)  # genes that were not asked about
+    assert scope["back"].varp["graphbam_arrows"].nnz
+
+
+CHECKS = {
+    "tutorial": check_tutorial,
+    "interventions": check_interventions,
+    "handover": check_handover,
+    "cells": check_cells,
+}
 
 
 @pytest.mark.filterwarnings("ignore")

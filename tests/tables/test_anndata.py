@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import anndata
 import numpy as np
 import pandas as pd
@@ -62,17 +64,26 @@ def test_answers_go_back_over_all_genes(cells):
     assert "edges" in cells.uns["graphbam"]["provenance"]
 
 
-def test_links_of_simulated_counts_are_found():
-    """The worked example of docs/cells.md."""
-    graph, x_md = gb.simulate(n_variables=30, n_samples=500, mechanism="linear", degree=2, seed=1)
-    counts = np.random.default_rng(0).poisson(np.exp(1.5 + 0.7 * x_md))
-    cells = anndata.AnnData(scipy.sparse.csr_matrix(counts), var=pd.DataFrame(index=list(graph.names)))
-    cells.layers["log"] = np.log1p(counts)
-    result = gb.infer(from_anndata(cells, layer="log"))
+def write_and_read(cells, path):
+    """A round trip with plain names: pandas 3 keeps text as anndata 0.12 cannot write it, see docs/cells.md."""
+    cells.obs_names, cells.var_names = cells.obs_names.astype(object), cells.var_names.astype(object)
+    cells.write_h5ad(path)
+    return anndata.read_h5ad(path)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_answers_survive_a_file(cells, tmp_path):
+    """Probabilities, arrows and what is said of them, and the file can be written again with a second answer."""
+    result = gb.infer(from_anndata(cells, layer="log", genes="variable"), weights=PartialCorrelation())
     to_anndata(result, cells)
-    linked, found = graph.skeleton().adjacency > 0, cells.varp["graphbam_skeleton"].toarray() >= 0.5
-    assert (found & linked).sum() > 0.5 * linked.sum()
-    assert (found & ~linked).sum() < 0.2 * found.sum()
+    to_anndata(gb.infer(from_anndata(cells, genes=["A", "B"])), cells, "pair")
+    back = write_and_read(cells, tmp_path / "once.h5ad")
+    again = write_and_read(back, tmp_path / "twice.h5ad")
+    for key in ("graphbam_skeleton", "pair_skeleton", "pair_arrows"):
+        assert np.array_equal(again.varp[key].toarray(), cells.varp[key].toarray())
+    assert again.uns["pair"] == cells.uns["pair"]
+    assert json.loads(again.uns["graphbam"]["provenance"])["n_rows"] == 150
+    assert from_anndata(again, layer="log").equals(from_anndata(cells, layer="log"))
 
 
 def test_a_list_of_pairs_goes_back_too(cells):
