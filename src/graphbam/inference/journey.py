@@ -48,6 +48,7 @@ from graphbam.sparse import SparseResult
 from graphbam.tables.columns import Encode
 from graphbam.tables.domain import judge_domain
 from graphbam.tables.interventions import read_experiment
+from graphbam.tables.limit import RowLimit
 from graphbam.tables.prepare import Prepared, prepare
 from graphbam.tables.read import Matrix, find_tables
 
@@ -194,7 +195,8 @@ def infer_many(
 def _prepare(data: Any, config: InferConfig, name: str | None = None) -> Prepared:
     """Read a table and make it ready; `name` is what to call it."""
     try:
-        table = read_experiment(data, config.interventions, encode=config.encode, drop=config.drop)
+        limit = RowLimit(config.prepare.most_read, config.prepare.seed)
+        table = read_experiment(data, config.interventions, encode=config.encode, drop=config.drop, limit=limit)
         table = table if name is None else dataclasses.replace(table, source=name)
         ready = prepare(table, config.prepare)
     except MemoryError:

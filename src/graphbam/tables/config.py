@@ -16,6 +16,10 @@ LEAST_ROWS = 4
 """Fewer rows are refused: the standard error of a correlation, 1/√(M − 3) on Fisher's scale, begins with four."""
 
 
+DRAWS_READ = 20
+"""Of a longer table, so many times `max_rows` rows are read at all (`graphbam.tables.limit`)."""
+
+
 def setting(default: Any, about: str) -> Any:
     """A field of a settings class; what it is about is said once, here and on the command line."""
     return dataclasses.field(default=default, metadata={"about": about})
@@ -40,6 +44,11 @@ class PrepareConfig:
     large: Large = setting("subsample", "Too many rows: subsample, or average several draws.")
     independent_rows: bool = setting(False, "Rows that resemble their neighbours are sorted, not a time series.")
     seed: int = setting(0, "For the draw of rows and of resamples; nothing else is random.")
+
+    @property
+    def most_read(self) -> int:
+        """Rows of a table that are read at most."""
+        return DRAWS_READ * self.max_rows
 
     def __post_init__(self) -> None:
         _check_choice("missing", self.missing, get_args(Missing))

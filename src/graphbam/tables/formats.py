@@ -1,28 +1,34 @@
-"""The bytes of a file → a pandas DataFrame: text, parquet, feather, npy, spreadsheets, Stata; packed or not.
+"""A file → a pandas DataFrame: text, parquet, feather, npy, spreadsheets, Stata; packed or not.
 
 Files are recognised by their content, not only by their suffix. What is packed is unpacked up to a limit, so that no
 small file fills the memory. A part of a file goes by its name behind two colons: ``"book.xlsx::Sheet2"``,
 ``"archive.zip::cells.csv"``.
+
+Long files are not held as a whole: text, packed or not, parquet and feather are read in pieces, and only the rows that
+are wanted are kept (`graphbam.tables.limit`).
 """
 
 from __future__ import annotations
 
 import bz2
+import functools
 import gzip
 import io
 import lzma
 import os
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from graphbam.errors import SeveralTablesError, TableError
-from graphbam.tables.textfile import parse_text
+from graphbam.tables.limit import ALL, RowLimit
+from graphbam.tables.textfile import Opener, Parsed, parse_text
 
 PACKINGS = (".gz", ".bz2", ".xz")
 """Suffixes behind that of a table that was packed."""
@@ -32,6 +38,12 @@ SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".feather", ".npy", ".xl
 
 LARGEST_UNPACKED = 4 * 2**30
 """Bytes that a packed file, or the cells of a table, may grow to."""
+
+LONG = 32 * 2**20
+"""Bytes from which on a file is read in pieces."""
+
+ROWS_AT_ONCE = 20_000
+"""Rows of a long parquet file that are looked at together."""
 
 PART = "::"
 """Between the name of a file and that of a sheet or of a file in an archive."""
@@ -46,6 +58,16 @@ _FOREIGN = {
     b"\x80\x04": "a pickle, which is never opened because it can run code; save it as CSV or parquet",
 }
 ZIP = b"PK\x03\x04"
+PARQUET, FEATHER, NPY, STATA = b"PAR1", b"ARROW1", b"\x93NUMPY", b"<stata_dta>"
+_BINARY = (".parquet", ".npy", ".feather", ".xlsx")
+
+
+_PACKED: tuple[tuple[bytes, str, Callable[..., Any]], ...] = (
+    (b"\x1f\x8b", "gzip", gzip.open),
+    (b"BZh", "bzip2", bz2.open),
+    (b"\xfd7zXZ", "xz", lzma.open),
+)
+"""How packed files begin, what they are called and what opens them."""
 
 
 class Unpacked(NamedTuple):
@@ -56,7 +78,7 @@ class Unpacked(NamedTuple):
     """Of the file, or of the one in an archive: its suffix still says something."""
 
 
-def parse_file(raw: bytes, where: str, part: str = "") -> tuple[Any, list[str]]:
+def parse_file(raw: bytes, where: str, part: str = "", limit: RowLimit = ALL) -> Parsed:
     """Parse the content of a file.
 
     Parameters
@@ -67,15 +89,16 @@ def parse_file(raw: bytes, where: str, part: str = "") -> tuple[Any, list[str]]:
         Its name, for its suffix and for messages.
     part : str
         Which sheet of a spreadsheet, or which file of an archive.
+    limit : RowLimit
+        Which rows to read; of npy and Stata files all are.
 
     Returns
     -------
-    DataFrame or ndarray, list of str
-        What was found, and what had to be guessed, one sentence each.
+    Parsed
 
     Examples
     --------
-    >>> frame, _ = parse_file(bz2.compress(b"a,b\\n1,2\\n3,4\\n"), "t.csv.bz2")
+    >>> frame, _, _ = parse_file(bz2.compress(b"a,b\\n1,2\\n3,4\\n"), "t.csv.bz2")
     >>> frame["b"].tolist()
     [2, 4]
     """
@@ -85,27 +108,59 @@ def parse_file(raw: bytes, where: str, part: str = "") -> tuple[Any, list[str]]:
         raise TableError(f"{where} is empty: there is nothing to read. Check that it was saved completely.")
     if raw.startswith(ZIP):
         _is_spreadsheet(raw, where, LARGEST_UNPACKED)
-        return _parse_spreadsheet(raw, where, part if name == where else "")
+        return _parse_spreadsheet(raw, where, part if name == where else "", limit)
     if part and name == where:
         raise TableError(f"{where} has no parts, and {part!r} was asked for. Leave out {PART + part!r}.")
     for magic, what in _FOREIGN.items():
         if raw.startswith(magic):
             raise TableError(f"{where} is {what}.")
-    if raw[:4] == b"PAR1":
-        return _parse_parquet(raw, where), []
-    if raw[:6] == b"ARROW1":
-        return _parse_feather(raw, where), []
-    if raw[:6] == b"\x93NUMPY":
-        return _parse_npy(raw, where), []
-    if raw.startswith(b"<stata_dta>") or suffix == ".dta":
-        return _parse_stata(raw, where), []
-    if suffix in (".parquet", ".npy", ".feather", ".xlsx"):
+    if raw.startswith(PARQUET):
+        return _parse_parquet(io.BytesIO(raw), where, limit)
+    if raw.startswith(FEATHER):
+        return _parse_feather(io.BytesIO(raw), where, limit)
+    if raw.startswith(NPY):
+        return _as_parsed(_parse_npy(raw, where))
+    if raw.startswith(STATA) or suffix == ".dta":
+        return _as_parsed(_parse_stata(raw, where))
+    if suffix in _BINARY:
         raise TableError(f"{where} is not a {suffix[1:]} file in spite of its name. Save it again, or rename it.")
     head = raw.lstrip(b"\xef\xbb\xbf \r\n\t")[:1]
     if head in (b"<", b"{", b"["):
         kind = "a web page or XML" if head == b"<" else "JSON"
         raise TableError(f"{where} holds {kind}, not a delimited table. Save the table as CSV or parquet.")
-    return parse_text(raw, where, suffix)
+    return parse_text(raw, where, suffix, limit)
+
+
+def _as_parsed(found: Any) -> Parsed:
+    return Parsed(found, [], len(found) if np.ndim(found) else 0)
+
+
+def parse_long(path: Path, where: str, limit: RowLimit) -> Parsed | None:
+    """Parse a file on disk in pieces; None if it is of a kind that is read as a whole.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    where : str
+        Its name, for its suffix and for messages.
+    limit : RowLimit
+        Which rows to read.
+    """
+    opener, is_packed = _choose_opener(path, where)
+    with opener() as file:
+        head = file.read(100)
+    for magic, parse in ((PARQUET, _parse_parquet), (FEATHER, _parse_feather)):
+        if head.startswith(magic):
+            return None if is_packed else parse(path, where, limit)
+    suffix, first = find_suffix(path), head.lstrip(b"\xef\xbb\xbf \r\n\t")[:1]
+    if (
+        head.startswith((ZIP, NPY, STATA, *_FOREIGN))
+        or suffix in (*_BINARY, ".dta")
+        or first in (b"", b"<", b"{", b"[")
+    ):
+        return None
+    return parse_text(opener, where, suffix, limit)
 
 
 def find_suffix(path: Path) -> str:
@@ -133,24 +188,53 @@ def unpack(raw: bytes, where: str, part: str = "", limit: int | None = None) -> 
 
 
 def _unpack_one(raw: bytes, where: str, limit: int) -> bytes:
-    for magic, kind, opener in (
-        (b"\x1f\x8b", "gzip", gzip.open),
-        (b"BZh", "bzip2", bz2.open),
-        (b"\xfd7zXZ", "xz", lzma.open),
-    ):
+    for magic, kind, opener in _PACKED:
         if raw.startswith(magic):
-            return _read_packed(raw, where, kind, opener, limit)
+            with _Unpacking(opener(io.BytesIO(raw)), where, kind, limit) as file:
+                return file.read()
     return raw
 
 
-def _read_packed(raw: bytes, where: str, kind: str, opener: Any, limit: int) -> bytes:
-    try:
-        with opener(io.BytesIO(raw)) as file:
-            unpacked: bytes = file.read(limit + 1)
-    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError):
-        raise TableError(f"{where} is a damaged or incomplete {kind} file. Compress or copy it again.") from None
-    _check_growth(len(unpacked), where, limit)
-    return unpacked
+def _choose_opener(path: Path, where: str) -> tuple[Opener, bool]:
+    """What opens a file, unpacked on the way if it is packed; and whether it is."""
+    with path.open("rb") as file:
+        head = file.read(8)
+    for magic, kind, opener in _PACKED:
+        if head.startswith(magic):
+            unpacking = functools.partial(_open_packed, path, where, kind, opener)
+            return unpacking, True
+    return lambda: path.open("rb"), False
+
+
+def _open_packed(path: Path, where: str, kind: str, opener: Callable[..., Any]) -> BinaryIO:
+    return cast(BinaryIO, io.BufferedReader(_Unpacking(opener(path), where, kind, LARGEST_UNPACKED), 2**17))
+
+
+class _Unpacking(io.RawIOBase):
+    """A packed file while it is unpacked; what grows beyond the limit, in bytes, or is damaged is refused."""
+
+    def __init__(self, file: BinaryIO, where: str, kind: str, limit: int) -> None:
+        super().__init__()
+        self._file, self._where, self._kind, self._limit, self._n_bytes = file, where, kind, limit, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            block = self._file.read(len(buffer))
+        except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError):
+            raise TableError(
+                f"{self._where} is a damaged or incomplete {self._kind} file. Compress or copy it again."
+            ) from None
+        buffer[: len(block)] = block
+        self._n_bytes += len(block)
+        _check_growth(self._n_bytes, self._where, self._limit)
+        return len(block)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def _check_growth(n_bytes: int, where: str, limit: int) -> None:
@@ -218,7 +302,7 @@ def _choose(wanted: str, found: Sequence[str], where: str, what: str) -> str:
 # ── formats ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _parse_spreadsheet(raw: bytes, where: str, part: str) -> tuple[pd.DataFrame, list[str]]:
+def _parse_spreadsheet(raw: bytes, where: str, part: str, limit: RowLimit) -> Parsed:
     """A sheet, read as if it had been saved as text: the same rules find header, row labels and missing cells."""
     sheets = _read_sheets(raw, where)
     name = _choose(part, list(sheets), where, "sheet")
@@ -231,8 +315,8 @@ def _parse_spreadsheet(raw: bytes, where: str, part: str) -> tuple[pd.DataFrame,
     if len(sheets) > 1:
         changes.insert(0, f"read sheet {name!r} of {len(sheets)}")
     text = cells.to_csv(index=False, header=False, lineterminator="\n")
-    frame, guessed = parse_text(text.encode(), where, ".csv")
-    return frame, changes + guessed
+    parsed = parse_text(text.encode(), where, ".csv", limit)
+    return parsed._replace(changes=changes + parsed.changes)
 
 
 def _read_sheets(raw: bytes, where: str) -> dict[str, pd.DataFrame]:
@@ -250,34 +334,58 @@ def _read_sheets(raw: bytes, where: str) -> dict[str, pd.DataFrame]:
     return {name: sheet for name, sheet in tidy.items() if min(sheet.shape) > 1}
 
 
-def _parse_parquet(raw: bytes, where: str) -> pd.DataFrame:
+def _parse_parquet(source: Path | BinaryIO, where: str, limit: RowLimit) -> Parsed:
     try:
-        from pyarrow.parquet import read_metadata
+        from pyarrow.parquet import ParquetFile
 
-        about = read_metadata(io.BytesIO(raw))
-        if 8 * about.num_rows * about.num_columns <= LARGEST_UNPACKED:
-            return pd.read_parquet(io.BytesIO(raw))
+        with ParquetFile(source, buffer_size=2**16, pre_buffer=False) as file:
+            n_rows, schema = file.metadata.num_rows, file.schema_arrow
+            rows = limit.choose(n_rows)
+            n_read = n_rows if rows is None else len(rows)
+            if 8 * n_read * file.metadata.num_columns <= LARGEST_UNPACKED:
+                batches = file.iter_batches(ROWS_AT_ONCE, use_threads=False)
+                return Parsed(_take_rows(batches, rows, schema), [], n_rows)
     except ImportError:
         raise TableError(f"{where} is parquet, which needs pyarrow. Run `pip install pyarrow`, or use CSV.") from None
     except Exception as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise TableError(f"{where} is a damaged parquet file: {reason}. Write it again.") from None
-    size = f"{about.num_rows} rows and {about.num_columns} columns"
+    size = f"{n_read} rows and {file.metadata.num_columns} columns"
     raise TableError(f"{where} has {size}, more than fit into {LARGEST_UNPACKED / 2**30:.0f} GiB. Keep fewer.")
 
 
-def _parse_feather(raw: bytes, where: str) -> pd.DataFrame:
+def _take_rows(batches: Iterable[Any], rows: npt.NDArray[np.int64] | None, schema: Any) -> pd.DataFrame:
+    """Some rows, or all, of a table that comes in pieces, which are let go one by one."""
+    import pyarrow as pa
+
+    kept, start = [], 0
+    for batch in batches:
+        end = start + batch.num_rows
+        if rows is None:
+            kept.append(batch)
+        else:
+            first, last = np.searchsorted(rows, (start, end))
+            kept.append(batch.take(pa.array(rows[first:last] - start)))
+        start = end
+    frame: pd.DataFrame = pa.Table.from_batches(kept, schema).to_pandas()
+    del kept
+    pa.default_memory_pool().release_unused()
+    return frame
+
+
+def _parse_feather(source: Path | BinaryIO, where: str, limit: RowLimit) -> Parsed:
     try:
         import pyarrow as pa
 
-        batches, n_bytes = [], 0
-        with pa.ipc.open_file(io.BytesIO(raw)) as file:
+        with pa.ipc.open_file(pa.memory_map(str(source)) if isinstance(source, Path) else source) as file:
+            n_rows, n_bytes = 0, 0
             for k in range(file.num_record_batches):
-                batches.append(file.get_batch(k))
-                n_bytes += batches[-1].nbytes
-                _check_growth(n_bytes, where, LARGEST_UNPACKED)
-            frame: pd.DataFrame = pa.Table.from_batches(batches, file.schema).to_pandas()
-            return frame
+                batch = file.get_batch(k)
+                n_rows, n_bytes = n_rows + batch.num_rows, n_bytes + batch.nbytes
+                if not limit.cuts(n_rows):
+                    _check_growth(n_bytes, where, LARGEST_UNPACKED)
+            batches = (file.get_batch(k) for k in range(file.num_record_batches))
+            return Parsed(_take_rows(batches, limit.choose(n_rows), file.schema), [], n_rows)
     except ImportError:
         raise TableError(f"{where} is feather, which needs pyarrow. Run `pip install pyarrow`, or use CSV.") from None
     except TableError:

@@ -19,7 +19,18 @@ import pandas as pd
 
 from graphbam.errors import Setting, TableError
 from graphbam.tables.columns import Encode
-from graphbam.tables.read import BoolMatrix, Table, load_frame, not_among, read_table, spell_columns, unique_names
+from graphbam.tables.limit import ALL, RowLimit
+from graphbam.tables.read import (
+    BoolMatrix,
+    Loaded,
+    Table,
+    load_frame,
+    not_among,
+    read_table,
+    spell_columns,
+    take_rows,
+    unique_names,
+)
 
 Interventions: TypeAlias = Any
 """What users may give: a mask, the name of a column, a mapping from targets to tables, or None."""
@@ -33,7 +44,12 @@ _BETWEEN = re.compile(r"\s*[;,|+&]\s*")
 
 
 def read_experiment(
-    data: Any, interventions: Interventions, *, encode: Encode = False, drop: str | Iterable[str] = ()
+    data: Any,
+    interventions: Interventions,
+    *,
+    encode: Encode = False,
+    drop: str | Iterable[str] = (),
+    limit: RowLimit = ALL,
 ) -> Table:
     """Read a table together with what was set in it.
 
@@ -43,8 +59,8 @@ def read_experiment(
         Everything `read_table` takes; None if `interventions` holds all tables.
     interventions : mask, str, mapping or None
         See the module docstring.
-    encode, drop
-        As in `read_table`.
+    encode, drop, limit
+        As in `read_table`; a mask and its table lose the same rows.
 
     Returns
     -------
@@ -59,27 +75,29 @@ def read_experiment(
     (('a', 'b'), [[0, 0], [0, 1], [1, 1], [0, 0]])
     """
     if interventions is None:
-        return read_table(data, encode=encode, drop=drop)
+        return read_table(data, encode=encode, drop=drop, limit=limit)
     if isinstance(interventions, Mapping) and not hasattr(interventions, "columns"):
-        return _stack_tables(data, interventions, encode, drop)
+        return _stack_tables(data, interventions, encode, drop, limit)
     if data is None:
         found = f", and these are a {type(interventions).__name__}"
         raise TableError(
             "without a table, ", Setting("interventions"), f" must be a mapping from targets to tables{found}."
         )
+    loaded = load_frame(data, limit)
     if isinstance(interventions, str):
-        return _note(*_read_column(data, interventions, encode, drop), f"targets read from column {interventions!r}")
-    frame, source, changes = load_frame(data)
-    table = _read_frame(frame, source, changes, encode, drop)
-    return _note(table, _read_mask(interventions, table, frame), "cells that were set are marked")
+        return _note(*_read_column(loaded, interventions, encode, drop), f"targets read from column {interventions!r}")
+    table = _read_loaded(loaded, encode, drop)
+    marks = load_frame(interventions, limit)
+    set_md = _read_mask(marks, hasattr(interventions, "columns"), table, loaded.frame)
+    return _note(table, set_md, "cells that were set are marked")
 
 
-def _read_frame(
-    frame: pd.DataFrame, source: str, changes: Sequence[str], encode: Encode, drop: str | Iterable[str]
-) -> Table:
+def _read_loaded(loaded: Loaded, encode: Encode, drop: str | Iterable[str]) -> Table:
     """The table of a frame that came from elsewhere."""
+    frame, source, changes, n_rows = loaded
     table = read_table(frame, encode=encode, drop=drop)
-    return dataclasses.replace(table, source=source, changes=(*changes, *table.changes))
+    found = n_rows if n_rows > len(frame) else None
+    return dataclasses.replace(table, source=source, changes=(*changes, *table.changes), n_rows_found=found)
 
 
 def _note(table: Table, set_md: BoolMatrix, about: str) -> Table:
@@ -96,14 +114,14 @@ def _note(table: Table, set_md: BoolMatrix, about: str) -> Table:
 # ── a column of targets ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_column(data: Any, column: str, encode: Encode, drop: str | Iterable[str]) -> tuple[Table, BoolMatrix]:
-    frame, source, changes = load_frame(data)
+def _read_column(loaded: Loaded, column: str, encode: Encode, drop: str | Iterable[str]) -> tuple[Table, BoolMatrix]:
+    frame = loaded.frame
     names, _ = unique_names(list(frame.columns))
     if column not in names:
         raise TableError(Setting("interventions"), f" names the column {column!r}, {not_among(column, names)}")
     place = names.index(column)
     others = frame.iloc[:, [k for k in range(len(names)) if k != place]]
-    table = _read_frame(others, source, changes, encode, drop)
+    table = _read_loaded(loaded._replace(frame=others), encode, drop)
     set_md = np.zeros(table.shape, dtype=bool)
     cells = frame.iloc[:, place]
     for cell in cells.unique():
@@ -130,13 +148,13 @@ def _find_targets(cell: Any, names: Sequence[str], where: str) -> list[int]:
 # ── a mask ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_mask(mask: Any, table: Table, frame: pd.DataFrame) -> BoolMatrix:
-    marks, _, _ = load_frame(mask)
-    if len(marks) != table.shape[0]:
+def _read_mask(loaded: Loaded, has_names: bool, table: Table, frame: pd.DataFrame) -> BoolMatrix:
+    marks = loaded.frame
+    if loaded.n_rows != table.n_rows:
         raise TableError(
-            Setting("interventions"), f" has {len(marks)} rows, the table {table.shape[0]}; give one mark per cell."
+            Setting("interventions"), f" has {loaded.n_rows} rows, the table {table.n_rows}; give one mark per cell."
         )
-    if hasattr(mask, "columns"):
+    if has_names:
         names, _ = unique_names(list(marks.columns))
     else:
         names = _names_by_place(marks.shape[1], table, frame)
@@ -172,13 +190,15 @@ def _names_by_place(n_columns: int, table: Table, frame: pd.DataFrame) -> tuple[
 # ── one table per experiment ─────────────────────────────────────────────────────────────────────────────
 
 
-def _stack_tables(data: Any, tables: Mapping[Any, Any], encode: Encode, drop: str | Iterable[str]) -> Table:
+def _stack_tables(
+    data: Any, tables: Mapping[Any, Any], encode: Encode, drop: str | Iterable[str], limit: RowLimit
+) -> Table:
     if data is not None and "" in tables:
         raise TableError("the table without interventions was given twice, by itself and under ''; leave one out.")
     given = ({} if data is None else {"": data}) | dict(tables)
     if not given:
         raise TableError(Setting("interventions"), " holds no table; pass {'': table, 'target': table}.")
-    frames = {targets: load_frame(one)[0] for targets, one in given.items()}
+    frames, n_rows = _load_each(given, limit)
     first = next(iter(frames.values()))
     for targets, frame in frames.items():
         if set(frame.columns) != set(first.columns):
@@ -188,10 +208,23 @@ def _stack_tables(data: Any, tables: Mapping[Any, Any], encode: Encode, drop: st
                 "Give all tables the same columns."
             )
     stacked = pd.concat([frame[first.columns] for frame in frames.values()], ignore_index=True)
-    table = _read_frame(stacked, f"{len(frames)} tables with {len(stacked)} rows", (), encode, drop)
+    loaded = Loaded(stacked, f"{len(frames)} tables with {n_rows} rows", limit.tell(n_rows), n_rows)
+    table = _read_loaded(loaded, encode, drop)
     set_md, start = np.zeros(table.shape, dtype=bool), 0
     for targets, frame in frames.items():
         set_md[start : start + len(frame), _find_targets(targets, table.names, "a key of interventions")] = True
         start += len(frame)
     sizes = ", ".join(f"{len(frame)} with {targets or 'nothing'!r} set" for targets, frame in frames.items())
     return _note(table, set_md, f"rows of {len(frames)} tables joined ({sizes})")
+
+
+def _load_each(tables: Mapping[Any, Any], limit: RowLimit) -> tuple[dict[Any, pd.DataFrame], int]:
+    """Tables by what was set in them, and how many rows they have together; each keeps its share of the limit."""
+    loaded = {targets: load_frame(one, limit) for targets, one in tables.items()}
+    n_rows = sum(one.n_rows for one in loaded.values())
+    frames = {}
+    for targets, one in loaded.items():
+        share = n_rows if limit.most is None else max(1, limit.most * one.n_rows // n_rows)
+        rows = RowLimit(share, limit.seed).choose(len(one.frame)) if limit.cuts(n_rows) else None
+        frames[targets] = one.frame if rows is None else take_rows(one.frame, rows)
+    return frames, n_rows

@@ -134,7 +134,7 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     notes.warnings += _warn_about(kept, x_md)
     order_m = canonical_order(x_md, kept)
     x_md = x_md[order_m]
-    passes = draw_passes(len(x_md), config, notes)
+    passes = draw_passes(len(x_md), config, notes, table.n_rows_found)
     is_there = set(names)
     gone = tuple(name for name in table.names if name not in is_there)
     return Prepared(
@@ -143,7 +143,7 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
         x_md=x_md,
         passes=passes,
         source=table.source,
-        n_rows=table.shape[0],
+        n_rows=table.n_rows,
         changes=tuple(notes.changes),
         warnings=tuple(notes.warnings),
         features=features,
@@ -715,8 +715,10 @@ def _hash(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def draw_passes(n_rows: int, config: PrepareConfig, notes: Notes) -> tuple[Indices, ...]:
+def draw_passes(n_rows: int, config: PrepareConfig, notes: Notes, n_found: int | None = None) -> tuple[Indices, ...]:
     """Choose the rows of every forward pass; says so in `notes` when not all rows are in one.
+
+    `n_found` rows were there, if not all were read.
 
     Examples
     --------
@@ -728,19 +730,19 @@ def draw_passes(n_rows: int, config: PrepareConfig, notes: Notes) -> tuple[Indic
     shuffled = np.random.default_rng(config.seed).permutation(n_rows)
     if config.large == "subsample":
         notes.changes.append(f"{config.max_rows} of {n_rows} rows drawn at random (seed {config.seed})")
-        _warn_of_draw(config.max_rows, n_rows, notes)
+        _warn_of_draw(config.max_rows, n_found or n_rows, notes)
         return (np.sort(shuffled[: config.max_rows]),)
     n_passes = min(MAX_PASSES, -(-n_rows // config.max_rows))
     size = min(config.max_rows, n_rows // n_passes)
     done = f"answers of {n_passes} disjoint draws of {size} out of {n_rows} rows averaged (seed {config.seed})"
     notes.changes.append(done)
-    if n_passes * size < (1 - MAX_ROWS_DROPPED) * n_rows:
-        _warn_of_draw(n_passes * size, n_rows, notes)
+    if n_passes * size < (1 - MAX_ROWS_DROPPED) * (n_found or n_rows):
+        _warn_of_draw(n_passes * size, n_found or n_rows, notes)
     return tuple(np.sort(shuffled[k * size : (k + 1) * size]) for k in range(n_passes))
 
 
 def _warn_of_draw(n_used: int, n_rows: int, notes: Notes) -> None:
-    share = f"{n_used} of {n_rows} rows used ({n_used / n_rows:.0%})"
+    share = f"{n_used} of {n_rows} rows used ({n_used / n_rows:.{0 if 100 * n_used >= n_rows else 2}%})"
     notes.warnings.append(f"{share}: weak links need more; raise max rows")
 
 

@@ -3,7 +3,7 @@
 Files are recognised by their content, not only by their suffix: text with any common delimiter, parquet, feather, npy,
 spreadsheets, Stata, also packed (`graphbam.tables.formats`). In memory: pandas, polars and arrow tables, arrays,
 tensors, sparse matrices, AnnData, dicts of columns, open files. What had to be guessed or changed is listed in
-``Table.changes``.
+``Table.changes``. Of a very long table only some rows are read (`graphbam.tables.limit`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,9 @@ import pandas as pd
 
 from graphbam.errors import Setting, TableError
 from graphbam.tables.columns import Coded, Encode, code_column, scale_levels
-from graphbam.tables.formats import PACKINGS, PART, SUFFIXES, ZIP, find_suffix, parse_file
+from graphbam.tables.formats import LONG, PACKINGS, PART, SUFFIXES, ZIP, find_suffix, parse_file, parse_long
+from graphbam.tables.limit import ALL, RowLimit
+from graphbam.tables.textfile import Parsed
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 BoolMatrix: TypeAlias = npt.NDArray[np.bool_]
@@ -54,6 +56,13 @@ class Table:
     """What looks wrong with it, one sentence each."""
     set_md: BoolMatrix | None = None
     """Cells that an experiment set (`graphbam.tables.interventions`); None: none was."""
+    n_rows_found: int | None = None
+    """Rows of the source, if not all of them were read."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the source, read or not."""
+        return len(self.x_md) if self.n_rows_found is None else self.n_rows_found
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -61,7 +70,7 @@ class Table:
         return self.x_md.shape[0], self.x_md.shape[1]
 
 
-def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] = ()) -> Table:
+def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] = (), limit: RowLimit = ALL) -> Table:
     """Read a table from a file or from memory.
 
     Parameters
@@ -72,6 +81,8 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
         Code text and dates as numbers (rules: `graphbam.tables.columns`) instead of refusing them.
     drop : str or iterable of str
         Columns to leave out.
+    limit : RowLimit
+        How many rows to read at most.
 
     Returns
     -------
@@ -88,7 +99,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     >>> table.names, table.x_md[1].tolist()
     (('a', 'b'), [2.0, nan])
     """
-    frame, source, changes = load_frame(data)
+    frame, source, changes, n_rows = load_frame(data, limit)
     labels = [] if isinstance(frame.index, pd.RangeIndex) else [str(label) for label in frame.index]
     frame = frame.reset_index(drop=True)
     names, renamed = unique_names(list(frame.columns))
@@ -103,7 +114,9 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     _check_width(names, x_md, source)
     if frame.columns[0] not in names:  # taken for row labels
         labels = [str(label) for label in frame.iloc[:, 0]]
-    return Table(names, x_md, source, tuple(changes), tuple(suspect_transposed(names, labels, len(x_md))))
+    found = n_rows if n_rows > len(x_md) else None
+    warnings = tuple(suspect_transposed(names, labels, len(x_md)))
+    return Table(names, x_md, source, tuple(changes), warnings, n_rows_found=found)
 
 
 def find_tables(folder: str | os.PathLike[str]) -> list[Path]:
@@ -121,23 +134,55 @@ def find_tables(folder: str | os.PathLike[str]) -> list[Path]:
 # ── where it comes from ──────────────────────────────────────────────────────────────────────────────────
 
 
-def load_frame(data: Any) -> tuple[pd.DataFrame, str, list[str]]:
-    """Bring any source into a DataFrame; returns it with the source in words and a list of changes."""
+class Loaded(NamedTuple):
+    """A table as it came."""
+
+    frame: pd.DataFrame
+    """The rows that were read."""
+    source: str
+    """Where it came from, in words."""
+    changes: list[str]
+    n_rows: int
+    """Rows of the source, read or not."""
+
+
+def load_frame(data: Any, limit: RowLimit = ALL) -> Loaded:
+    """Bring any source into a DataFrame; of a long one, only the rows within the limit."""
     if isinstance(data, (str, os.PathLike)):
-        return _load_path(data)
-    if hasattr(data, "read"):
-        return _load_stream(data)
-    frame, kind = _load_memory(data)
-    return frame, f"{kind} with {frame.shape[0]} rows and {frame.shape[1]} columns", []
+        (found, changes, n_rows), source = _load_path(data, limit)
+    elif hasattr(data, "read"):
+        (found, changes, n_rows), source = _load_stream(data, limit)
+    else:
+        found, kind = _load_memory(data)
+        changes, n_rows, source = [], len(found), f"{kind} with {found.shape[0]} rows and {found.shape[1]} columns"
+    frame = _as_frame(found)
+    rows = limit.choose(len(frame))
+    if rows is not None:  # what was not read in pieces
+        frame = take_rows(frame, rows)
+    return Loaded(frame, source, changes + limit.tell(n_rows), n_rows)
 
 
-def _load_path(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, str, list[str]]:
+def take_rows(frame: pd.DataFrame, rows: npt.NDArray[np.int64]) -> pd.DataFrame:
+    """Some rows of a table; those without labels are numbered anew."""
+    return frame.iloc[rows].reset_index(drop=True) if isinstance(frame.index, pd.RangeIndex) else frame.iloc[rows]
+
+
+def _load_path(path: str | os.PathLike[str], limit: RowLimit) -> tuple[Parsed, str]:
     where = str(path)
     if where.startswith(("http://", "https://", "s3://", "gs://", "ftp://")):
         raise TableError(f"{where} is a web address; only local files are read. Download it and pass its path.")
     file, part = _split_part(where)
-    found, changes = parse_file(_read_bytes(Path(file).expanduser()), file, part)
-    return _as_frame(found), where, changes
+    place = Path(file).expanduser()
+    parsed = parse_long(place, file, limit) if not part and _is_long(place) else None
+    return parsed or parse_file(_read_bytes(place), file, part, limit), where
+
+
+def _is_long(path: Path) -> bool:
+    """Whether a file is too long to be held as a whole; what cannot be opened is left to `_read_bytes`."""
+    try:
+        return path.stat().st_size >= LONG and path.is_file() and os.access(path, os.R_OK)
+    except (OSError, ValueError):
+        return False
 
 
 def _as_frame(found: Any) -> pd.DataFrame:
@@ -179,15 +224,14 @@ def _near_path(path: Path) -> str:
     return f"Did you mean {str(path.parent / near[0])!r}?" if near else "Check the path."
 
 
-def _load_stream(stream: Any) -> tuple[pd.DataFrame, str, list[str]]:
+def _load_stream(stream: Any, limit: RowLimit) -> tuple[Parsed, str]:
     name = getattr(stream, "name", "")
     where = name if isinstance(name, str) and name else "the open file"
     content = stream.read()
     raw = content.encode() if isinstance(content, str) else bytes(content)
     file, mark, part = where.rpartition(PART)
     has_parts = bool(mark) and raw[:4] == ZIP  # what came out of an archive is called so, and has no parts
-    found, changes = parse_file(raw, file, part) if has_parts else parse_file(raw, where)
-    return _as_frame(found), where, changes
+    return parse_file(raw, file, part, limit) if has_parts else parse_file(raw, where, limit=limit), where
 
 
 def _load_memory(data: Any) -> tuple[pd.DataFrame, str]:

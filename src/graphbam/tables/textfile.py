@@ -1,19 +1,31 @@
-"""The bytes of a delimited text file → a pandas DataFrame, and a list of what had to be guessed.
+"""A delimited text file → a pandas DataFrame, and a list of what had to be guessed.
 
 The questions are answered in this order: which encoding, which delimiter, is there a header, are there row
 labels, is the decimal mark a comma. Rows of different length are refused with their line number.
+
+A file is read line by line, and no more of it is held than the rows that are wanted (`graphbam.tables.limit`): a longer
+one is read a second time for these, once it is known how many rows there are. All rows are checked for their length,
+and for nothing else.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import pandas as pd
 
 from graphbam.errors import TableError
+from graphbam.tables.limit import ALL, RowLimit
+
+Opener: TypeAlias = Callable[[], BinaryIO]
+"""Opens a file at its beginning, as often as asked."""
 
 MISSING_WORDS = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "missing"})
 """Cells read as missing, in any case and with any space around them."""
@@ -21,72 +33,116 @@ MISSING_WORDS = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "-nan"
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar", " ": "space"}
 _PREFERRED = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _SAMPLE = 50  # records looked at to choose the delimiter
+_BLOCK = 2**17  # bytes decoded at a time
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 
 
-def parse_text(raw: bytes, where: str, suffix: str = "") -> tuple[pd.DataFrame, list[str]]:
+class Parsed(NamedTuple):
+    """What was found in a file."""
+
+    found: Any
+    """A DataFrame; of an npy file, an array."""
+    changes: list[str]
+    """What had to be guessed, one sentence each."""
+    n_rows: int
+    """Rows of the file, read or not."""
+
+
+def parse_text(raw: bytes | Opener, where: str, suffix: str = "", limit: RowLimit = ALL) -> Parsed:
     """Parse delimited text.
 
     Parameters
     ----------
-    raw : bytes
-        The whole file.
+    raw : bytes or callable
+        The whole file, or what opens it.
     where : str
         Its name, for messages.
     suffix : str
         ``".csv"``, ``".tsv"`` …: which delimiter wins when several fit.
+    limit : RowLimit
+        Which rows to read.
 
     Returns
     -------
-    DataFrame, list of str
-        Columns carry the names found in the file (duplicates and all), and each guess is one sentence.
+    Parsed
+        Columns carry the names found in the file, duplicates and all.
 
     Examples
     --------
-    >>> frame, changes = parse_text(b"a;b\\n1,5;2\\n2,5;3\\n", "x.csv", ".csv")
+    >>> frame, changes, _ = parse_text(b"a;b\\n1,5;2\\n2,5;3\\n", "x.csv", ".csv")
     >>> frame["a"].tolist(), len(changes)
     ([1.5, 2.5], 2)
     """
-    text, changes = decode(raw, where)
-    lines, comment = _split_lines(text)
-    if not lines:
+    opener: Opener = (lambda: io.BytesIO(raw)) if isinstance(raw, bytes) else raw
+    encoding, changes = find_encoding(opener, where)
+    text = _Text(opener, encoding)
+    head, comment = text.look()
+    if not head:
         raise TableError(f"{where} is empty: there is nothing to read. Check that it was saved completely.")
-    delimiter = choose_delimiter(lines[: 4 * _SAMPLE], suffix)
-    if delimiter == " ":
-        lines = [re.sub(r"[ \t]+", " ", line).strip() + "\n" for line in lines]
+    delimiter = choose_delimiter(head, suffix)
     if suffix == ".csv" and delimiter != ",":
         changes.append(f"read with {DELIMITERS[delimiter]} as the delimiter")
     comment_names = next(csv.reader([comment], delimiter=delimiter, skipinitialspace=True), [])
-    return _parse_lines(lines, delimiter, comment_names, where, changes)
+    body = _gather_rows(text, delimiter, where, limit)
+    frame = _read_body(body.text, delimiter, where, changes)
+    frame.columns = pd.Index(_name_columns(body.names, comment_names, body.width, changes))
+    return Parsed(_drop_row_labels(frame, changes), changes, body.n_rows)
 
 
-def decode(raw: bytes, where: str) -> tuple[str, list[str]]:
-    """Turn bytes into text: UTF-8, UTF-16 with a mark, else Western European.
+def find_encoding(opener: Opener, where: str) -> tuple[str, list[str]]:
+    """How a text is written: UTF-8, UTF-16 with a mark, else Western European; and what to say of it.
 
     Examples
     --------
-    >>> decode("größe".encode("latin-1"), "x.csv")
-    ('größe', ['x.csv is not UTF-8; read as Windows-1252'])
+    >>> find_encoding(lambda: io.BytesIO("größe".encode("latin-1")), "x.csv")
+    ('cp1252', ['x.csv is not UTF-8; read as Windows-1252'])
     """
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return raw.decode("utf-16", errors="replace"), [f"{where} was read as UTF-16"]
-    if b"\x00" in raw[:100_000]:
-        raise TableError(f"{where} holds binary data, not text. Save the table as CSV or parquet and try again.")
-    try:
-        return raw.decode("utf-8-sig"), []
-    except UnicodeDecodeError:
-        return raw.decode("cp1252", errors="replace"), [f"{where} is not UTF-8; read as Windows-1252"]
+    with opener() as file:
+        block = file.read(_BLOCK)
+        if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            return "utf-16", [f"{where} was read as UTF-16"]
+        if b"\x00" in block[:100_000]:
+            raise TableError(f"{where} holds binary data, not text. Save the table as CSV or parquet and try again.")
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            while block:
+                decoder.decode(block)
+                block = file.read(_BLOCK)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252", [f"{where} is not UTF-8; read as Windows-1252"]
+    return "utf-8-sig", []
 
 
-def _split_lines(text: str) -> tuple[list[str], str]:
-    """Physical lines without blank and comment lines; the last comment, which may hold the names."""
-    lines = list(io.StringIO(text, newline=""))
-    if '"' not in text:
-        lines = [line for line in lines if line.strip()]
-    comment = ""
-    while lines and (lines[0].startswith("#") or not lines[0].strip()):
-        comment = lines.pop(0).lstrip("#").strip() or comment
-    return lines, comment
+@dataclass(frozen=True)
+class _Text:
+    """The lines of a file, as often as asked."""
+
+    opener: Opener
+    encoding: str
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Lines with their numbers from 1 on, without blank and comment lines above the data."""
+        with io.TextIOWrapper(self.opener(), self.encoding, errors="replace", newline="") as file:
+            numbered = enumerate(file, 1)
+            for number, line in numbered:
+                if not line.startswith("#") and line.strip():
+                    yield number, line
+                    yield from numbered
+
+    def look(self) -> tuple[list[str], str]:
+        """The first lines that are not blank, and the last comment above them, which may hold the names."""
+        lines = (line for _, line in self.lines() if line.strip())
+        return list(itertools.islice(lines, 4 * _SAMPLE)), self._find_comment()
+
+    def _find_comment(self) -> str:
+        comment = ""
+        with io.TextIOWrapper(self.opener(), self.encoding, errors="replace", newline="") as file:
+            for line in file:
+                if not line.startswith("#") and line.strip():
+                    break
+                comment = line.lstrip("#").strip() or comment
+        return comment
 
 
 def choose_delimiter(lines: Sequence[str], suffix: str = "") -> str:
@@ -130,7 +186,12 @@ def _records(lines: Sequence[str], delimiter: str, limit: int | None = None) -> 
 
 
 def _collapse(lines: Sequence[str], delimiter: str) -> Iterator[str]:
-    return (re.sub(r"[ \t]+", " ", line).strip() for line in lines) if delimiter == " " else iter(lines)
+    return (_squeeze(line) for line in lines) if delimiter == " " else iter(lines)
+
+
+def _squeeze(line: str) -> str:
+    """A line with single spaces between its cells and none around them."""
+    return re.sub(r"[ \t]+", " ", line).strip() + "\n"
 
 
 def _is_number_or_missing(cell: str) -> bool:
@@ -145,32 +206,6 @@ def _is_number(cell: str) -> bool:
     return "_" not in cell  # Python reads 1_000 as a number, no table means it so
 
 
-def _parse_lines(
-    lines: list[str], delimiter: str, comment_names: list[str], where: str, changes: list[str]
-) -> tuple[pd.DataFrame, list[str]]:
-    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-    first, start = _first_record(reader, where)
-    names = first if _is_header(first) else None
-    if names is not None:
-        lines = lines[start:]
-    width = _check_widths(lines, delimiter, names, where, first_line=start + 1 if names else 1)
-    if width == 0:
-        raise TableError(f"{where} has a header but no rows below it. Check that it was saved completely.")
-    frame = _read_body(lines, delimiter, where, changes)
-    frame.columns = pd.Index(_name_columns(names, comment_names, width, changes))
-    return _drop_row_labels(frame, changes), changes
-
-
-def _first_record(reader: Iterator[list[str]], where: str) -> tuple[list[str], int]:
-    try:
-        for fields in reader:
-            if any(field.strip() for field in fields):
-                return fields, reader.line_num  # type: ignore[attr-defined]
-    except csv.Error as error:
-        raise TableError(f"{where} cannot be split into cells: {error}. Look for a quote that never closes.") from None
-    raise TableError(f"{where} is empty: there is nothing to read. Check that it was saved completely.")
-
-
 def _is_header(fields: list[str]) -> bool:
     """Names, not data: some field is neither a number nor missing, or the fields count 0, 1, 2, … ."""
     filled = [field.strip() for field in fields]
@@ -180,36 +215,108 @@ def _is_header(fields: list[str]) -> bool:
     return len(counted) > 1 and counted == [str(k) for k in range(len(counted))] and filled[-1] != ""
 
 
-def _check_widths(lines: list[str], delimiter: str, names: list[str] | None, where: str, first_line: int) -> int:
-    """Refuse rows of different length; returns the common one (0 without rows)."""
-    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-    width, at = 0, first_line
+class _Record(NamedTuple):
+    """A row as it is written; quotes let it go over several lines."""
+
+    line: int
+    text: str
+    width: int
+
+    def cells(self, delimiter: str) -> list[str]:
+        return next(csv.reader(io.StringIO(self.text, newline=""), delimiter=delimiter, skipinitialspace=True))
+
+
+def _split_records(text: _Text, delimiter: str, where: str) -> Iterator[_Record]:
+    """Rows of a file, without blank ones. Only those with quotes need more than a count of their delimiters."""
+    lines = text.lines()
+    for number, line in lines:
+        if delimiter == " ":
+            line = _squeeze(line)
+        if '"' in line:
+            record = _close_quotes(number, line, lines, delimiter, where)
+            if record.width:
+                yield record
+        elif line.strip():
+            yield _Record(number, line, line.count(delimiter) + 1)
+
+
+def _close_quotes(number: int, line: str, lines: Iterator[tuple[int, str]], delimiter: str, where: str) -> _Record:
+    """The row that begins with this line, together with the lines that its quotes reach to; width 0 if it is empty."""
+    taken = [line]
+
+    def more() -> Iterator[str]:
+        yield line
+        for _, another in lines:
+            taken.append(_squeeze(another) if delimiter == " " else another)
+            yield taken[-1]
+
     try:
-        for fields in reader:
-            if len(fields) != width and fields not in ([], [""]):
-                expected = width or (len(names) if names else len(fields))
-                if width or len(fields) not in (expected, expected + 1):
-                    _refuse_ragged(where, at, len(fields), expected, first_line, has_header=names is not None)
-                width = len(fields)
-            at = first_line + reader.line_num
+        fields = next(csv.reader(more(), delimiter=delimiter, skipinitialspace=True))
     except csv.Error as error:
         raise TableError(
-            f"{where}, line {at}, cannot be split into cells: {error}. Look for a quote that never closes."
+            f"{where}, line {number}, cannot be split into cells: {error}. Look for a quote that never closes."
         ) from None
-    return width
+    return _Record(number, "".join(taken), len(fields) if fields not in ([], [""]) else 0)
 
 
-def _refuse_ragged(where: str, line: int, found: int, expected: int, first_line: int, has_header: bool) -> None:
-    above = "the header" if has_header else f"line {first_line}"
-    raise TableError(
-        f"{where}, line {line}, has {found} cells where {above} promises {expected}. "
-        "Make every row equally long, and put quotes around cells that contain the delimiter."
-    )
+class _Body(NamedTuple):
+    """The rows of a file that are read, as one text in UTF-8."""
+
+    names: list[str] | None
+    """From the header; None without one."""
+    text: io.BytesIO
+    width: int
+    n_rows: int
+    """All rows, read or not."""
 
 
-def _read_body(lines: list[str], delimiter: str, where: str, changes: list[str]) -> pd.DataFrame:
+def _gather_rows(text: _Text, delimiter: str, where: str, limit: RowLimit) -> _Body:
+    """Check and count all rows, and keep those that are wanted; of a long file they are fetched in a second reading."""
+    names, records = _split_header(text, delimiter, where)
+    kept, width, n_rows = io.BytesIO(), 0, 0
+    for record in records:
+        if record.width != width:
+            width = _check_width(record, width, names, where)
+        n_rows += 1
+        if not limit.cuts(n_rows):
+            kept.write(record.text.encode())
+        elif not limit.cuts(n_rows - 1):
+            kept = io.BytesIO()  # too many: they are fetched once all are counted
+    if not n_rows:
+        raise TableError(f"{where} has a header but no rows below it. Check that it was saved completely.")
+    rows = limit.choose(n_rows)
+    if rows is not None:
+        wanted, records = set(rows.tolist()), _split_header(text, delimiter, where)[1]
+        kept.writelines(record.text.encode() for row, record in enumerate(records) if row in wanted)
+    return _Body(names, kept, width, n_rows)
+
+
+def _split_header(text: _Text, delimiter: str, where: str) -> tuple[list[str] | None, Iterator[_Record]]:
+    """Names in the first row, if that is what it holds, and the rows below them."""
+    records = _split_records(text, delimiter, where)
+    for first in records:
+        cells = first.cells(delimiter)
+        if any(cell.strip() for cell in cells):
+            if _is_header(cells):
+                return cells, records
+            return None, itertools.chain([first], records)
+    raise TableError(f"{where} is empty: there is nothing to read. Check that it was saved completely.")
+
+
+def _check_width(record: _Record, width: int, names: list[str] | None, where: str) -> int:
+    """Refuse a row that is not as long as those before it; the first may have one cell more than there are names."""
+    expected = width or (len(names) if names else record.width)
+    if width or record.width not in (expected, expected + 1):
+        above = "the header" if names else "the first row"
+        raise TableError(
+            f"{where}, line {record.line}, has {record.width} cells where {above} promises {expected}. "
+            "Make every row equally long, and put quotes around cells that contain the delimiter."
+        )
+    return record.width
+
+
+def _read_body(body: io.BytesIO, delimiter: str, where: str, changes: list[str]) -> pd.DataFrame:
     """Pandas' fast reader; a second time with a decimal comma when the cells ask for one."""
-    body = "".join(lines)
     frame = _read_csv(body, delimiter, ".", where)
     if delimiter == "," or not any(_has_decimal_commas(frame[c]) for c in frame.columns):
         return frame
@@ -217,7 +324,7 @@ def _read_body(lines: list[str], delimiter: str, where: str, changes: list[str])
     return _read_csv(body, delimiter, ",", where)
 
 
-def _read_csv(body: str, delimiter: str, decimal: str, where: str) -> pd.DataFrame:
+def _read_csv(body: io.BytesIO, delimiter: str, decimal: str, where: str) -> pd.DataFrame:
     try:
         return _read_csv_as_is(body, delimiter, decimal)
     except pd.errors.ParserError as error:
@@ -225,9 +332,10 @@ def _read_csv(body: str, delimiter: str, decimal: str, where: str) -> pd.DataFra
         raise TableError(f"{where} cannot be split into cells: {reason}. Look for a quote that never closes.") from None
 
 
-def _read_csv_as_is(body: str, delimiter: str, decimal: str) -> pd.DataFrame:
+def _read_csv_as_is(body: io.BytesIO, delimiter: str, decimal: str) -> pd.DataFrame:
+    body.seek(0)
     return pd.read_csv(
-        io.StringIO(body),
+        body,
         sep=delimiter,
         decimal=decimal,
         header=None,

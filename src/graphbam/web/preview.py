@@ -16,6 +16,7 @@ from graphbam.nn.cost import estimate_seconds, spell_seconds
 from graphbam.tables.columns import code_column
 from graphbam.tables.formats import PART, unpack
 from graphbam.tables.interventions import NOTHING, read_experiment
+from graphbam.tables.limit import RowLimit
 from graphbam.tables.prepare import Prepared, prepare
 from graphbam.tables.read import load_frame, unique_names
 from graphbam.web.words import Words, spell_error
@@ -54,7 +55,7 @@ def look(name: str, content: bytes | bytearray, choices: Mapping[str, Any], weig
     """
     settings = {key: value for key, value in choices.items() if key != "part"}
     table = open_table(name, content, choices.get("part", ""))
-    frame, _, changes = load_frame(table)
+    frame, _, changes, _ = load_frame(table)
     frame = frame.reset_index(drop=True)
     names, _ = unique_names(list(frame.columns))
     frame = frame.set_axis(pd.Index(names, dtype=object), axis=1)
@@ -92,7 +93,8 @@ def _try_to_prepare(table: io.BytesIO, choices: Mapping[str, Any]) -> tuple[Prep
     """The table made ready as `infer` does it, or what is wrong."""
     try:
         config = read_settings(choices)
-        experiment = read_experiment(table, config.interventions, encode=config.encode, drop=config.drop)
+        limit = RowLimit(config.prepare.most_read, config.prepare.seed)
+        experiment = read_experiment(table, config.interventions, encode=config.encode, drop=config.drop, limit=limit)
         ready = prepare(experiment, config.prepare)
         if config.knowledge:
             config.knowledge.check_names(ready.names, left_out=(*ready.left_out, *config.drop))
