@@ -1,6 +1,7 @@
 """Table → what the network sees: complete, varying, standardised columns, and a report of every change.
 
-The rules, in the order they are applied:
+The rules, in the order they are applied, to a table of which at most twenty times `max_rows` rows were read
+(`graphbam.tables.limit`):
 
 1. Infinite values count as missing, and so do −9, ±99, ±999, ±9999 and ±99999 where they stand for it: in a column of
    three or more other values, further from all of these than they are from each other, and in two cells or more (a
@@ -13,7 +14,7 @@ The rules, in the order they are applied:
 3. Constant columns keep their place in the answer, with no links; the network does not see them.
 4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.tables.rows`), unless
    they are only sorted, or were set by an experiment (rows are then sorted by what was done), or
-   ``independent_rows=True``. Nothing else depends on the order of rows.
+   ``independent_rows=True``. Nothing else depends on the order of the rows that were read.
 5. Rows are put into an order that depends on their content only, so that neither row order nor column order
    nor units can change what a seeded draw picks. More than `max_rows` rows: one seeded draw (``"subsample"``)
    or up to eight disjoint draws whose answers are averaged (``"average"``).

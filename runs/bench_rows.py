@@ -1,0 +1,227 @@
+"""Many rows: what reading them takes, and whether more of them make a better answer.
+
+    python runs/bench_rows.py --sections memory      # seconds and peak memory of `graphbam infer`, csv and parquet
+    python runs/bench_rows.py --sections average     # one draw beside the average of several; resumable
+    python runs/bench_rows.py --write docs/performance.md    # the tables of that page, from the rows
+
+`memory` makes files of 50 columns in a folder that is deleted afterwards (1.5 GB), and runs the command line in a
+process of its own for each. `average` draws worlds whose graph is known and infers each from its first rows, with one
+draw (``large="subsample"``) or with several (``large="average"``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results"
+SECTIONS = ("memory", "average")
+
+FILE_ROWS = (10_000, 100_000, 1_000_000)
+N_COLUMNS = 50
+
+N_VARIABLES = 12
+WORLDS = ("broad", "textbook", "as-found", "designed")
+ASKED = (
+    (1000, "subsample"), (5000, "subsample"), (20_000, "average"), (100_000, "subsample"), (100_000, "average"),
+)  # fmt: skip
+BINS = 15
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=[])
+    parser.add_argument("--seeds", type=int, default=8, help="tables of each world")
+    parser.add_argument("--write", type=Path, help="page whose tables to write anew")
+    options = parser.parse_args()
+    if "memory" in options.sections:
+        measure_files()
+    if "average" in options.sections:
+        measure_answers(options.seeds)
+    if options.write:
+        write_tables(options.write)
+
+
+# ── files ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def measure_files() -> None:
+    """One row per file: `graphbam infer`, from the prompt to the files."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from graphbam.simulation import simulate_table
+
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for n_rows in FILE_ROWS:
+            world = simulate_table(n_samples=n_rows, n_variables=N_COLUMNS, preset="textbook", seed=3)
+            table = pa.table(dict(zip(world.graph.names, world.x_md.T, strict=True)))
+            for kind, write in (("csv", pa.csv.write_csv), ("parquet", pa.parquet.write_table)):
+                path = Path(folder) / f"table.{kind}"
+                write(table, path)
+                rows.append({"n_rows": n_rows, "file": kind, **run_command(path)})
+                print(rows[-1], flush=True)
+                path.unlink()
+    _write_rows("rows_memory.csv", rows)
+
+
+def run_command(path: Path) -> dict[str, float]:
+    """Seconds, processor seconds and peak memory of the command for one file; the child of a child is the only one."""
+    program = (
+        "import json, resource, subprocess, sys, time\n"
+        "began = time.perf_counter()\n"
+        "command = [sys.executable, '-m', 'graphbam.cli', 'infer', '-q', '-o', sys.argv[2]]\n"
+        "subprocess.run([*command, sys.argv[1]], check=True)\n"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(json.dumps([time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6]))\n"
+    )
+    load, megabytes = os.getloadavg()[0], path.stat().st_size / 1e6
+    with tempfile.TemporaryDirectory() as out:
+        told = subprocess.run([sys.executable, "-c", program, path, out], check=True, capture_output=True, text=True)
+    seconds, cpu_seconds, gigabytes = json.loads(told.stdout.splitlines()[-1])
+    return {
+        "megabytes": round(megabytes), "seconds": round(seconds, 1), "cpu_seconds": round(cpu_seconds, 1),
+        "gigabytes": round(gigabytes, 2), "load": round(load, 1),
+    }  # fmt: skip
+
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def measure_answers(n_seeds: int) -> None:
+    """One row per table and way of asking; those that are there already are left alone."""
+    rows = _read_rows("rows_average.csv")
+    done = {(row["world"], int(row["seed"]), int(row["n_rows"]), row["large"]) for row in rows}
+    for seed in range(n_seeds):
+        for world in WORLDS:
+            for n_rows, large in ASKED:
+                if (world, seed, n_rows, large) not in done:
+                    rows.append({"world": world, "seed": seed, "n_rows": n_rows, "large": large})
+                    rows[-1] |= measure_answer(world, seed, n_rows, large)
+                    print({name: value for name, value in rows[-1].items() if name != "bins"}, flush=True)
+                    _write_rows("rows_average.csv", rows)
+
+
+def measure_answer(world: str, seed: int, n_rows: int, large: str) -> dict[str, object]:
+    """How good the answer of the first rows of a world is, and how long it took."""
+    import graphbam as gb
+    from graphbam.benchmarks.answers import collect_claims, score_result
+    from graphbam.benchmarks.cases import Problem
+
+    table = draw_world(world, seed)
+    x_md, set_md = table.x_md[:n_rows], table.set_md[:n_rows]
+    place = {name: k for k, name in enumerate(table.graph.names)}
+    hidden_dd = np.zeros((len(place), len(place)), dtype=np.int8)
+    for a, b in table.bidirected:
+        hidden_dd[place[a], place[b]] = hidden_dd[place[b], place[a]] = 1
+    interventions = set_md.astype(int) if set_md.any() else None
+    load, began, cpu = os.getloadavg()[0], time.perf_counter(), time.process_time()
+    result = gb.infer(x_md, interventions=interventions, large=large, independent_rows=True, progress=False)
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    problem = Problem(x_md, table.graph.adjacency, not table.bidirected, hidden_dd=hidden_dd)
+    scores, (truth_n, p_n) = score_result(result, problem), collect_claims(result, problem)["link"]
+    p_n = np.clip(p_n, 1e-6, 1 - 1e-6)
+    place_n = np.minimum((p_n * BINS).astype(int), BINS - 1)
+    bins = [np.bincount(place_n, weights, BINS).round(6).tolist() for weights in (None, p_n, truth_n)]
+    kept = ("skeleton_ap", "directed_ap", "direction_right", "false_at_0.05")
+    return {
+        "n_used": result.provenance["n_rows_used"],
+        **{name: "" if scores[name] is None else round(float(scores[name]), 4) for name in kept},
+        "log_loss": round(float(-np.log(np.where(truth_n, p_n, 1 - p_n)).mean()), 5),
+        "seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1), "load": round(load, 1), "bins": json.dumps(bins),
+    }  # fmt: skip
+
+
+def draw_world(world: str, seed: int):
+    """A table of as many rows as are ever asked about, whatever its first ones are; one with links."""
+    from graphbam.simulation import PRESETS, simulate_table
+
+    preset, named = (world, {}) if world in PRESETS else ("broad", {"world": world})
+    while True:
+        table = simulate_table(
+            n_samples=max(n for n, _ in ASKED), n_variables=N_VARIABLES, preset=preset, seed=1000 + seed, **named
+        )
+        if table.graph.adjacency.any() and (np.isfinite(table.x_md).mean(axis=0) > 0.5).all():
+            return table
+        seed += 1000
+
+
+# ── rows and tables ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_rows(name: str) -> list[dict[str, object]]:
+    path = RESULTS / name
+    return list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
+
+
+def _write_rows(name: str, rows: list[dict[str, object]]) -> None:
+    with (RESULTS / name).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def write_tables(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for section, table in (("memory", table_of_files()), ("average", table_of_answers())):
+        pattern = rf"(<!-- rows: {section} -->\n).*?(<!-- end of rows: {section} -->)"
+        text = re.sub(pattern, lambda found, table=table: found[1] + table + found[2], text, flags=re.DOTALL)
+    page.write_text(text, encoding="utf-8")
+
+
+def _as_markdown(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def table_of_files() -> str:
+    head = ["rows", "file", "MB", "seconds", "processor s", "peak GB", "load"]
+    names = ("file", "megabytes", "seconds", "cpu_seconds", "gigabytes", "load")
+    rows = _read_rows("rows_memory.csv")
+    return _as_markdown(head, [[f"{int(row['n_rows']):,}", *(str(row[name]) for name in names)] for row in rows])
+
+
+def table_of_answers() -> str:
+    """Means over tables that were asked about in every way; the calibration error is over all of their pairs."""
+    rows = _read_rows("rows_average.csv")
+    asked: dict[tuple[object, object], dict[tuple[int, str], dict[str, object]]] = {}
+    for row in rows:
+        asked.setdefault((row["world"], row["seed"]), {})[int(row["n_rows"]), row["large"]] = row
+    whole = [one for one in asked.values() if set(ASKED) <= set(one)]
+    head = [
+        "rows", "`large`", "rows used", "skeleton AP", "directed AP", "directions right", "log loss",
+        "calibration error", "false at a target of 5 %", "processor s",
+    ]  # fmt: skip
+    lines = []
+    for n_rows, large in ASKED:
+        these = [one[n_rows, large] for one in whole]
+        means = [_mean(these, name) for name in ("skeleton_ap", "directed_ap", "direction_right")]
+        counts, p, truth = np.sum([json.loads(row["bins"]) for row in these], axis=0)
+        error = np.abs(p - truth).sum() / counts.sum()
+        lines.append([
+            f"{n_rows:,}", large, f"{_mean(these, 'n_used'):,.0f}", *(f"{mean:.3f}".lstrip("0") for mean in means),
+            f"{_mean(these, 'log_loss'):.4f}".lstrip("0"), f"{error:.4f}".lstrip("0"),
+            f"{100 * _mean(these, 'false_at_0.05'):.1f} %", f"{_mean(these, 'cpu_seconds'):.0f}",
+        ])  # fmt: skip
+    return _as_markdown(head, lines)
+
+
+def _mean(rows: list[dict[str, object]], name: str) -> float:
+    values = [float(row[name]) for row in rows if row[name] != ""]
+    return float(np.nanmean(values))
+
+
+if __name__ == "__main__":
+    main()
