@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -71,3 +73,15 @@ def test_parts_are_those_of_networkx():
     parts = connected_parts(i, j, 200)
     for part in nx.connected_components(graph):
         assert {int(parts[k]) for k in part} == {min(part)}
+
+
+def test_memory_grows_with_links_and_not_with_their_square():
+    peaks = []
+    for n in (500, 2000):
+        i = np.arange(n - 1)
+        links = Links(i, i + 1, np.ones(n - 1), np.full(n - 1, 0.6), np.full(n - 1, 0.2))
+        tracemalloc.start()
+        large_cpdag(links, Morals(np.array([]), np.array([]), 0.0), n)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 6 * peaks[0]

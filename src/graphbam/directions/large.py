@@ -82,10 +82,11 @@ class _Neighbours:
     def __init__(self, links: Links, n_variables: int) -> None:
         one, other = np.concatenate([links.i, links.j]), np.concatenate([links.j, links.i])
         order = np.lexsort((other, one))
-        starts = np.searchsorted(one[order], np.arange(n_variables + 1))
+        one, other = one[order], other[order]  # once: every slice keeps the whole alive
+        starts = np.searchsorted(one, np.arange(n_variables + 1)).tolist()
         into = np.concatenate([links.backward, links.forward])[order]  # of `other` → `one`
-        self.nodes = [other[order][a:b] for a, b in pairwise(starts.tolist())]
-        self.into = [into[a:b] for a, b in pairwise(starts.tolist())]
+        self.nodes = [other[a:b] for a, b in pairwise(starts)]
+        self.into = [into[a:b] for a, b in pairwise(starts)]
         self.sets = [set(nodes.tolist()) for nodes in self.nodes]
 
 
