@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -13,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from cases import each
 from graphbam.errors import ConfigError
 from graphbam.nn import cost
-from graphbam.nn.cost import estimate_seconds, forward_work, is_exhaustion, measure_speed, threads
+from graphbam.nn.cost import estimate_seconds, forward_work, is_exhaustion, measure_speed
 from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import load_weights
@@ -40,24 +39,6 @@ def test_larger_tables_are_announced_to_take_longer():
     times = [estimate_seconds(loaded, 1, m, d) for m, d in [(100, 10), (1000, 10), (1000, 100), (1000, 1000)]]
     assert times == sorted(times)
     assert estimate_seconds(PartialCorrelation(), 1, 10, 10) == 0.0
-
-
-def in_a_new_thread(call):
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(call).result()
-
-
-def test_threads_of_others_are_left_alone():
-    """A server's worker that first computes while a small table is under way keeps all its threads."""
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(3)
-        with threads(1):
-            assert torch.get_num_threads() == 1
-            assert in_a_new_thread(torch.get_num_threads) == 3
-        assert torch.get_num_threads() == in_a_new_thread(torch.get_num_threads) == 3
-    finally:
-        torch.set_num_threads(before)
 
 
 def test_torch_fails_to_allocate_in_known_words():

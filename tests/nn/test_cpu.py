@@ -44,6 +44,17 @@ def test_in_double_precision_it_is_the_same(tiny_net, small_blocks, rng, design,
     assert_close(*both_ways(net, x_bmd, [3.0 + b for b in range(len(x_bmd))]), rtol=1e-9, atol=1e-10)
 
 
+@each("count", [2, 3])
+def test_threads_share_the_work(tiny_net, small_blocks, rng, count):
+    net, x_bmd = tiny_net(rng, "default"), torch.randn(2, 9, 5, generator=rng, dtype=torch.float64)
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        assert_close(*both_ways(net, x_bmd), rtol=1e-9, atol=1e-10)
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_marks_and_answers_go_this_way_too(tiny_net, small_blocks, rng):
     net = tiny_net(rng, "default", marks=True, answers=True)
     x_bmd = torch.randn(2, 9, 5, generator=rng, dtype=torch.float64)

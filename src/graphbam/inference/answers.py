@@ -11,16 +11,9 @@ from graphbam.directions.immoralities import Immoralities, combine, pairs_to_ask
 from graphbam.graphs.graph import SKELETON, BoolMatrix, Matrix
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.inference.networks import Colliders, Networks, Said
-from graphbam.nn.cost import (
-    Progress,
-    count_work,
-    estimate_seconds,
-    explained_memory,
-    spell_seconds,
-    threads,
-    threads_for,
-)
+from graphbam.nn.cost import Progress, count_work, estimate_seconds, explained_memory, spell_seconds, threads_for
 from graphbam.nn.immorality_net import MOST_ROWS
+from graphbam.nn.threads import threads
 from graphbam.tables.prepare import Prepared
 
 

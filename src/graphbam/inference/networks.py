@@ -15,11 +15,12 @@ from torch import Tensor
 from graphbam.errors import ConfigError, Setting
 from graphbam.graphs.graph import BoolMatrix, Matrix
 from graphbam.inference.settings import COLLIDERS, InferConfig
-from graphbam.nn.cost import check_memory, count_work, explained_memory, threads, threads_for
+from graphbam.nn.cost import check_memory, count_work, explained_memory, threads_for
 from graphbam.nn.cpu import has_bfloat16
 from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import MISSING, SET
 from graphbam.nn.structures import Structures
+from graphbam.nn.threads import threads
 from graphbam.nn.weights import Header, chunk_size, fits_partner, load_colliders, load_weights
 from graphbam.tables.prepare import Prepared
 

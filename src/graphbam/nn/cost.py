@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from graphbam.errors import ConfigError, Setting
 from graphbam.nn import spd
 from graphbam.nn.cpu import has_bfloat16
 from graphbam.nn.edge_net import RAW_POLES, EdgeNet, EdgeNetConfig
+from graphbam.nn.threads import threads
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Called with the share of the work that is done and a sentence."""
@@ -157,47 +157,6 @@ def spell_seconds(seconds: float) -> str:
     if seconds >= 120:
         return f"about {seconds / 60:.0f} min"
     return f"about {seconds:.0f} s" if seconds >= 1 else "less than a second"
-
-
-@contextlib.contextmanager
-def threads(most: int) -> Iterator[None]:
-    """Compute with at most so many threads here, and with as many as before afterwards; other threads keep theirs."""
-    before = torch.get_num_threads()
-    if most >= before:
-        yield
-        return
-    _set_own_threads(most)
-    try:
-        yield
-    finally:
-        _set_own_threads(before)
-
-
-_COUNTING = threading.Lock()
-
-
-def _set_own_threads(count: int) -> None:
-    """`torch.set_num_threads` for the calling thread alone.
-
-    Torch keeps one count per thread, and one more that every new thread starts with and keeps. Its only setter changes
-    both, so that a server's next worker would keep the count of whichever table was under way. Here the second one is
-    read and put back by a thread of its own; between the two calls pass some microseconds.
-    """
-
-    def keep_default() -> None:
-        default = torch.get_num_threads()  # what a new thread starts with
-        is_read.set()
-        is_changed.wait()
-        torch.set_num_threads(default)
-
-    is_read, is_changed = threading.Event(), threading.Event()
-    helper = threading.Thread(target=keep_default, daemon=True)
-    with _COUNTING:
-        helper.start()
-        is_read.wait()
-        torch.set_num_threads(count)
-        is_changed.set()
-        helper.join()
 
 
 def threads_for(work: float) -> int:

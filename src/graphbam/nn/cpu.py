@@ -11,23 +11,38 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphbam.nn import spd
-from graphbam.nn.layers import AxialAttention, BilinearBlock, Dense, Embedding, PairBlock, attend_bilinearly
+from graphbam.nn.layers import (
+    AxialAttention,
+    BilinearBlock,
+    ChannelCorrelation,
+    ChannelMix,
+    CrossCovariance,
+    Dense,
+    Embedding,
+    PairBlock,
+    attend_bilinearly,
+    read_channels,
+)
+from graphbam.nn.threads import crew_size, share
 
 CELLS_IN_BLOCK = 2**14
 """Cells, or pairs, whose channels are handled at once."""
 
-SCORES_IN_BLOCK = 2**22
-"""Attention scores that are held at once, 8 MB of bfloat16."""
+SCORES_IN_BLOCK = 2**20
+"""Attention scores that a thread holds at once, 2 MB of bfloat16."""
 
 MATRIX_CELLS_IN_BLOCK = 2**20
 """Entries of relations, all channels counted, that bilinear blocks handle at once."""
+
+READINGS_IN_BLOCK = 16
+"""Channels of observations that are read at once, each a table."""
 
 LARGEST_SCORE = 100.0
 """Powers of two up to this one, and sums of many of them, are far from the end of the range of bfloat16."""
@@ -58,8 +73,7 @@ def factor_dtype(x: Tensor, *, mixed_precision: bool = True) -> torch.dtype:
 def embed(embedding: Embedding, x_bmd: Tensor) -> Tensor:
     """`Embedding`, block by block."""
     h_bmdc = x_bmd.new_empty(*x_bmd.shape, embedding.mix.out_features)
-    for x_n, h_nc in zip(_blocks(x_bmd.reshape(-1)), _blocks(h_bmdc.flatten(0, 2)), strict=True):
-        h_nc.copy_(embedding(x_n, x_n.dtype))
+    share(lambda x_n, h_nc: h_nc.copy_(embedding(x_n, x_n.dtype)), _cut(x_bmd.reshape(-1)), _cut(h_bmdc.flatten(0, 2)))
     return h_bmdc
 
 
@@ -80,18 +94,19 @@ def _attend(layer: AxialAttention, h_bmdc: Tensor, dtype: torch.dtype) -> None:
     weight, scale = weight.to(dtype), layer.residual.scale.to(h_bmdc.dtype)
     out = None if layer.out is None else _scale(layer.out, scale, dtype)
     mix = _attend_at_once if dtype == h_bmdc.dtype else _attend_by_head
-    for x_nlc in _lines(layer, h_bmdc):
+
+    def add_attended(x_nlc: Tensor) -> None:
         y_nlc = mix(layer.norm(x_nlc).to(dtype).contiguous(), weight)
         x_nlc.add_(y_nlc * scale if out is None else F.linear(y_nlc, *out))
+
+    share(add_attended, _lines(layer, h_bmdc))
 
 
 def _lines(layer: AxialAttention, h_bmdc: Tensor) -> Iterator[Tensor]:
     """Blocks (N, L, C) of lines that are attended along: rows of D variables, or variables of M samples."""
     groups = [h_bmdc.flatten(0, 1)] if layer.axis == "attributes" else [h.transpose(0, 1) for h in h_bmdc]
     for lines_nlc in groups:
-        length = lines_nlc.shape[1]
-        most = min(CELLS_IN_BLOCK // length, SCORES_IN_BLOCK // length**2)
-        yield from lines_nlc.split(max(1, most))
+        yield from _cut(lines_nlc, CELLS_IN_BLOCK // lines_nlc.shape[1])
 
 
 def _attend_at_once(n_nlc: Tensor, weight: Tensor) -> Tensor:
@@ -109,11 +124,20 @@ def _attend_by_head(n_nlc: Tensor, weight: Tensor) -> Tensor:
             y_nle = F.scaled_dot_product_attention(q[:, None], k[:, None], v[:, None], scale=math.log(2))[:, 0]
             y_nlhe[:, :, head] = y_nle
             continue
-        most = max(1, SCORES_IN_BLOCK // (len(k) * k.shape[1]))
-        for some_q, y_nle in zip(q.split(most, 1), y_nlhe[:, :, head].split(most, 1), strict=True):
-            a_nll = torch.bmm(some_q, k.mT).exp2_()  # no score is too large, so none has to be subtracted
-            torch.div(torch.bmm(a_nll, v), a_nll.sum(-1, keepdim=True), out=y_nle)
+        _mix_values(q, k, v, out=y_nlhe[:, :, head])
     return y_nlhe.flatten(-2)
+
+
+def _mix_values(q_nle: Tensor, k_nle: Tensor, v_nle: Tensor, out: Tensor) -> None:
+    """Values in proportion to powers of two of their scores: none is too large, so none has to be subtracted."""
+    n, length = q_nle.shape[:2]
+    lines = max(1, min(n, SCORES_IN_BLOCK // length**2))
+    queries = max(1, min(length, SCORES_IN_BLOCK // (lines * length)))
+    kept = q_nle.new_empty(lines, queries, length)
+    for q, k, v, y in zip(*(part.split(lines) for part in (q_nle, k_nle, v_nle, out)), strict=True):
+        for some_q, some_y in zip(q.split(queries, 1), y.split(queries, 1), strict=True):
+            a_nql = torch.bmm(some_q, k.mT, out=kept[: len(q), : some_q.shape[1]]).exp2_()
+            torch.div(torch.bmm(a_nql, v), a_nql.sum(-1, keepdim=True), out=some_y)
 
 
 def _densify(layer: Dense, x: Tensor, dtype: torch.dtype) -> None:
@@ -121,9 +145,12 @@ def _densify(layer: Dense, x: Tensor, dtype: torch.dtype) -> None:
     scale = layer.residual.scale.to(x.dtype)
     up, up_bias = layer.up.weight.to(dtype), layer.up.bias.to(dtype)
     down = None if layer.down is None else _scale(layer.down, scale, dtype)
-    for x_nc in _blocks(x.flatten(0, -2)):
+
+    def add_dense(x_nc: Tensor) -> None:
         y = F.linear(layer.norm(x_nc).to(dtype), up, up_bias).relu_()
         x_nc.add_(y * scale if down is None else F.linear(y, *down))
+
+    share(add_dense, _cut(x.flatten(0, -2)))
 
 
 def _scale(layer: nn.Linear, scale: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
@@ -132,9 +159,10 @@ def _scale(layer: nn.Linear, scale: Tensor, dtype: torch.dtype) -> tuple[Tensor,
     return (layer.weight * scale[:, None]).to(dtype), bias
 
 
-def _blocks(x: Tensor) -> tuple[Tensor, ...]:
-    """Cells, or their channels, a few at a time."""
-    return x.split(CELLS_IN_BLOCK)
+def _cut(x: Tensor, size: int | None = None, dim: int = 0) -> Sequence[Tensor]:
+    """Cells, or whatever lies along this axis, at most so many at a time, evenly for all threads."""
+    n_blocks = -(-x.shape[dim] // max(1, size or CELLS_IN_BLOCK))
+    return x.tensor_split(min(x.shape[dim], crew_size() * -(-n_blocks // crew_size())), dim)
 
 
 # ── pairs: (B, D, D, P) ───────────────────────────────────────────────────────────────────────────────────────────
@@ -147,13 +175,16 @@ def add_features(
 
     Features of different kinds are thus never held side by side.
     """
-    for b, (z_ddp, part_cdd) in enumerate(zip(z_bddp, part_bcdd, strict=True)):
-        parts = part_cdd.flatten(1).split(CELLS_IN_BLOCK, 1)
-        for z_np, part_cn in zip(_blocks(z_ddp.flatten(0, 1)), parts, strict=True):
-            z_np.addmm_(part_cn.mT, weight_pc.mT)
-            if sure is not None:
-                sure_pc, sqrt_m = sure
-                z_np.addmm_(asinh(sqrt_m.flatten().expand(len(z_bddp))[b] * part_cn).mT, sure_pc.mT)
+
+    def add(z_np: Tensor, part_cn: Tensor, sqrt_m: Tensor) -> None:
+        z_np.addmm_(part_cn.mT, weight_pc.mT)
+        if sure is not None:
+            z_np.addmm_(asinh(sqrt_m * part_cn).mT, sure[0].mT)
+
+    sqrt_ms = z_bddp.new_ones(()) if sure is None else sure[1]
+    for z_ddp, part_cdd, sqrt_m in zip(z_bddp, part_bcdd, sqrt_ms.flatten().expand(len(z_bddp)), strict=True):
+        blocks = _cut(z_ddp.flatten(0, 1))
+        share(add, blocks, _cut(part_cdd.flatten(1), dim=1), [sqrt_m] * len(blocks))
 
 
 def asinh(x: Tensor) -> Tensor:
@@ -175,9 +206,7 @@ def reason(layers: Iterable[nn.Module], z_bddp: Tensor, dtype: torch.dtype) -> N
     for block in blocks:
         for z_ddp in z_bddp:
             _read_sides(block, z_ddp, sides_sdd)
-            a1, b1, a2, b2, a3, b3 = sides_sdd.chunk(6)
-            for out, (a, b) in zip(products_tdd.chunk(3), [(a1, b1), (a2.mT, b2), (a3, b3.mT)], strict=True):
-                torch.bmm(a, b, out=out)
+            _multiply_sides(sides_sdd, products_tdd)
             _add_products(block, z_ddp, products_tdd)
         _densify(block.dense, z_bddp, dtype)
 
@@ -185,48 +214,112 @@ def reason(layers: Iterable[nn.Module], z_bddp: Tensor, dtype: torch.dtype) -> N
 def _read_sides(block: PairBlock, z_ddp: Tensor, sides_sdd: Tensor) -> None:
     """What a pair says to others: two sides of each product, one matrix per channel."""
     weight, bias = block.sides.weight.to(sides_sdd.dtype), block.sides.bias.to(sides_sdd.dtype)[:, None]
-    parts = sides_sdd.flatten(1).split(CELLS_IN_BLOCK, 1)
-    for z_np, sides_sn in zip(_blocks(z_ddp.flatten(0, 1)), parts, strict=True):
+
+    def read(z_np: Tensor, sides_sn: Tensor) -> None:
         torch.addmm(bias, weight, block.norm(z_np).to(sides_sdd.dtype).mT, out=sides_sn)
+
+    share(read, _cut(z_ddp.flatten(0, 1)), _cut(sides_sdd.flatten(1), dim=1))
+
+
+def _multiply_sides(sides_sdd: Tensor, products_tdd: Tensor) -> None:
+    """Sums over third variables: chains, forks and colliders."""
+    a1, b1, a2, b2, a3, b3 = sides_sdd.chunk(6)
+    kinds = zip((a1, a2.mT, a3), (b1, b2, b3.mT), products_tdd.chunk(3), strict=True)
+    parts = [part for kind in kinds for part in zip(*map(_channels, kind), strict=True)]
+    share(lambda a, b, out: torch.bmm(a, b, out=out), *zip(*parts, strict=True))
+
+
+def _channels(s_cdd: Tensor) -> Sequence[Tensor]:
+    """Matrices, a few at a time."""
+    return _cut(s_cdd, MATRIX_CELLS_IN_BLOCK // s_cdd[0].numel())
 
 
 def _add_products(block: PairBlock, z_ddp: Tensor, products_tdd: Tensor) -> None:
     """Sums over third variables back into the channels of pairs, in place."""
     scale, dtype = block.residual.scale.to(z_ddp.dtype), products_tdd.dtype
     (weight, _), (_, bias) = _scale(block.out, scale * len(z_ddp) ** -0.5, dtype), _scale(block.out, scale, dtype)
-    parts = products_tdd.flatten(1).split(CELLS_IN_BLOCK, 1)
-    for z_np, product_tn in zip(_blocks(z_ddp.flatten(0, 1)), parts, strict=True):
+
+    def add(z_np: Tensor, product_tn: Tensor) -> None:
         z_np.add_(F.linear(product_tn.mT, weight, bias))
+
+    share(add, _cut(z_ddp.flatten(0, 1)), _cut(products_tdd.flatten(1), dim=1))
 
 
 # ── relations: (B, C, D, D) ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def each_resolvent(s: Tensor, poles: Iterable[float]) -> Iterator[Tensor]:
-    """`spd.resolvents`, one pole at a time and each in the place of the one before; they may be changed."""
+def relate_channels(layer: ChannelCorrelation | CrossCovariance, h_bmdc: Tensor) -> Tensor:
+    """The layer of that kind, a few of its channels at a time."""
+    weights = [project.weight for project in layer.readings()]
+    if not weights:
+        return layer(h_bmdc)
+    s_bcdd = h_bmdc.new_empty(len(h_bmdc), len(weights[0]), *h_bmdc.shape[2:3] * 2)
+
+    def fill(some_bcdd: Tensor, *some_weights: Tensor) -> None:
+        some_bcdd.copy_(layer.relate(*(read_channels(h_bmdc, weight_cc) for weight_cc in some_weights)))
+
+    share(fill, _cut(s_bcdd, READINGS_IN_BLOCK, dim=1), *(_cut(weight, READINGS_IN_BLOCK) for weight in weights))
+    return s_bcdd
+
+
+def each_resolvent(
+    s: Tensor, poles: Sequence[float], total: Tensor | None = None, weights: Sequence[float] = ()
+) -> Iterator[Tensor]:
+    """`spd.resolvents`, one pole at a time and each in the place of the one before; they may be changed.
+
+    Those that have weights are added to a `total`.
+    """
     out = torch.empty_like(s, memory_format=torch.contiguous_format)
-    for pole in poles:
-        spd.invert_into(out, s, pole)
+    parts = [_channels(x.flatten(0, -3)) for x in (out, s, s if total is None else total)]
+    for j, pole in enumerate(poles):
+        share(functools.partial(_invert, pole, weights[j] if total is not None else 0.0), *parts)
         yield out
 
 
-def correlate_(s: Tensor) -> Tensor:
+def _invert(pole: float, weight: float, out: Tensor, s: Tensor, total: Tensor) -> None:
+    spd.invert_into(out, s, pole)
+    if weight:
+        total.add_(out, alpha=weight)
+
+
+def correlate_(s_bcdd: Tensor) -> Tensor:
     """`spd.correlate` in place."""
-    scale = s.diagonal(dim1=-2, dim2=-1).rsqrt()
-    return s.mul_(scale[..., :, None]).mul_(scale[..., None, :])
+
+    def correlate(s_ndd: Tensor) -> None:
+        scale = s_ndd.diagonal(dim1=-2, dim2=-1).rsqrt()
+        s_ndd.mul_(scale[..., :, None]).mul_(scale[..., None, :])
+
+    share(correlate, _channels(s_bcdd.flatten(0, 1)))
+    return s_bcdd
 
 
 def relate(blocks: Iterable[nn.Module], s_bcdd: Tensor) -> Tensor:
     """All bilinear blocks, a few channels at a time."""
-    s_bcdd = s_bcdd.clone()
+    s_bcdd, k_bcdd, q_bcdd = s_bcdd.clone(), torch.empty_like(s_bcdd), torch.empty_like(s_bcdd)
+    size = MATRIX_CELLS_IN_BLOCK // s_bcdd[:, 0].numel()
+    parts = [_cut(x, size, dim=1) for x in (s_bcdd, k_bcdd, q_bcdd)]
     for block in blocks:
         assert isinstance(block, BilinearBlock)
         attention, weight_c4 = block.attention, block.activation.weight.softmax(-1).to(s_bcdd.dtype)
         scale = F.softplus(attention.scale).to(s_bcdd.dtype)[:, None, None]
-        k_bcdd, q_bcdd = attention.key(s_bcdd), attention.query(s_bcdd)
-        size = max(1, MATRIX_CELLS_IN_BLOCK // s_bcdd[:, 0].numel())
-        for c in torch.arange(s_bcdd.shape[1]).split(size):
-            part = slice(int(c[0]), int(c[-1]) + 1)
-            s = attend_bilinearly(s_bcdd[:, part], k_bcdd[:, part], q_bcdd[:, part], scale[part])
-            s_bcdd[:, part] = block.activation.bend(s, weight_c4[part])
+        _mix_channels(attention.key, s_bcdd, k_bcdd)
+        _mix_channels(attention.query, s_bcdd, q_bcdd)
+        share(functools.partial(_bend, block), *parts, _cut(scale, size), _cut(weight_c4, size))
     return s_bcdd
+
+
+def _mix_channels(mix: ChannelMix, s_bcdd: Tensor, out_bcdd: Tensor) -> None:
+    """`ChannelMix`, head by head."""
+
+    def write(weight_ee: Tensor, s_bedd: Tensor, out_bedd: Tensor) -> None:
+        torch.matmul(weight_ee, s_bedd.flatten(2), out=out_bedd.flatten(2))
+
+    weight_hee = mix.weight.abs().to(s_bcdd.dtype)
+    share(write, weight_hee, s_bcdd.chunk(mix.heads, 1), out_bcdd.chunk(mix.heads, 1))
+
+
+def _bend(
+    block: BilinearBlock, s_bcdd: Tensor, k_bcdd: Tensor, q_bcdd: Tensor, scale: Tensor, weight_c4: Tensor
+) -> None:
+    """`BilinearBlock` of some channels, in place."""
+    s_bcdd.copy_(block.activation.bend(attend_bilinearly(s_bcdd, k_bcdd, q_bcdd, scale), weight_c4))

@@ -15,6 +15,7 @@ says more of every ordered pair than its class.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -38,6 +39,7 @@ from graphbam.nn.layers import (
     PairBlock,
 )
 from graphbam.nn.network import Config, Network
+from graphbam.nn.threads import crew
 
 Rows = Sequence[float] | Tensor
 """How many independent rows each table is worth."""
@@ -223,10 +225,16 @@ class EdgeNet(Network):
         Those of classes are symmetric in the two variables. `rows` says how many independent rows each table is worth,
         where that is not M; `marks`, of the shape of the tables, which cells were `MISSING` or `SET`.
         """
+        with crew() if cpu.is_quick(x) else contextlib.nullcontext():
+            return self._forward(x, rows, marks)
+
+    def _forward(self, x: Tensor, rows: Rows | None, marks: Tensor | None) -> Tensor:
         x_bmd = standardise(x.reshape(-1, *x.shape[-2:]))
         dtype = self.product_dtype(x_bmd)
         h_bmdc = self._observe(x_bmd, dtype, None if marks is None else marks.reshape(x_bmd.shape))
-        raw_bcdd = s_bcdd = self.correlation(h_bmdc)
+        raw_bcdd = s_bcdd = (
+            cpu.relate_channels(self.correlation, h_bmdc) if cpu.is_quick(h_bmdc) else self.correlation(h_bmdc)
+        )
         s_bcdd = self._relate(s_bcdd)
         if self.config.log_ridge:
             s_bcdd = spd.correlate(s_bcdd, self.config.log_ridge)
@@ -414,7 +422,8 @@ class PairHead(nn.Module):
         """The same with `graphbam.nn.cpu`, in place and in blocks."""
         evidence, sqrt_m = count_evidence(rows, h_bmdc, s_bcdd)
         more = self._read_table(x_bmd, sqrt_m)
-        z_bddp = self.features.mix_in_turn(raw_bcdd, self.cross(h_bmdc), s_bcdd, evidence, sqrt_m, more)
+        cross_bcdd = cpu.relate_channels(self.cross, h_bmdc)
+        z_bddp = self.features.mix_in_turn(raw_bcdd, cross_bcdd, s_bcdd, evidence, sqrt_m, more)
         cpu.reason(self.blocks, z_bddp, dtype)
         return self.classes(z_bddp)
 
@@ -511,8 +520,9 @@ class PairFeatures(nn.Module):
             return
         log_bcdd = torch.zeros_like(s_bcdd)
         log_bcdd.diagonal(dim1=-2, dim2=-1).add_(self.rational.constant)
-        for j, r_bcdd in enumerate(cpu.each_resolvent(s_bcdd, self.rational.poles)):
-            log_bcdd.add_(r_bcdd, alpha=self.rational.weights[j] * self.rational.poles[j])
+        poles = self.rational.poles
+        shares = [weight * pole for weight, pole in zip(self.rational.weights, poles, strict=True)]
+        for j, r_bcdd in enumerate(cpu.each_resolvent(s_bcdd, poles, log_bcdd, shares)):
             if j in HEAD_POLES:
                 cpu.add_features(z_bddp, cpu.correlate_(r_bcdd), weights[1 + HEAD_POLES.index(j)])
         cpu.add_features(z_bddp, log_bcdd, weights[0] / 3)

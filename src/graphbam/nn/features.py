@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from graphbam.nn import spd
+from graphbam.nn.threads import crew_size, share
 
 RIDGE = 1e-6
 """Least that is added to the diagonal of the correlations: what a variable has of its own, constant ones included."""
@@ -103,10 +104,10 @@ def least_given_one(r: Tensor) -> Tensor:
     d = r.shape[-1]
     off_diagonal = r - torch.diag_embed(r.diagonal(dim1=-2, dim2=-1))
     scale = (1 - off_diagonal.square()).clamp_min(1e-9).rsqrt()
-    size = max(1, MOST_CELLS * d // r.numel())
+    size = max(1, min(MOST_CELLS * d // r.numel(), -(-d // (4 * crew_size() - 3))))
     least = r.abs()
-    for start in range(0, d, size):
-        _lessen_rows(least, r, off_diagonal, scale, slice(start, start + size))
+    rows = [slice(start, start + size) for start in range(0, d, size)]
+    share(functools.partial(_lessen_rows, least, r, off_diagonal, scale), rows)
     return least
 
 

@@ -136,16 +136,23 @@ class ChannelCorrelation(nn.Module):
         self.ridge = ridge
 
     def forward(self, h_bmdc: Tensor) -> Tensor:
-        s_bcdd = spd.covariance(read_channels(h_bmdc, self.project))
-        return spd.correlate(spd.correlate(s_bcdd, ridge=1e-6), ridge=self.ridge)
+        return self.relate(read_channels(h_bmdc, None if self.project is None else self.project.weight))
+
+    def readings(self) -> list[Linear]:
+        """The projection, if there is one."""
+        return [] if self.project is None else [self.project]
+
+    def relate(self, h_bcmd: Tensor) -> Tensor:
+        """Correlations of the columns of each channel."""
+        return spd.correlate(spd.correlate(spd.covariance(h_bcmd), ridge=1e-6), ridge=self.ridge)
 
 
-def read_channels(h_bmdc: Tensor, project: Linear | None) -> Tensor:
+def read_channels(h_bmdc: Tensor, weight_ec: Tensor | None) -> Tensor:
     """One table for each reading of the channels, in float32 at least: (B, M, D, C) → (B, E, M, D)."""
-    if project is None or h_bmdc.is_cuda:
-        read_bmde = h_bmdc if project is None else project(h_bmdc)
+    if weight_ec is None or h_bmdc.is_cuda:
+        read_bmde = h_bmdc if weight_ec is None else F.linear(h_bmdc, weight_ec.to(h_bmdc.dtype))
         return read_bmde.permute(0, 3, 1, 2).to(torch.promote_types(h_bmdc.dtype, torch.float32))
-    read_ben = project.weight.to(h_bmdc.dtype) @ h_bmdc.flatten(1, 2).mT  # a CPU is slow to swap axes afterwards
+    read_ben = weight_ec.to(h_bmdc.dtype) @ h_bmdc.flatten(1, 2).mT  # a CPU is slow to swap axes afterwards
     return read_ben.unflatten(-1, h_bmdc.shape[1:3]).to(torch.promote_types(h_bmdc.dtype, torch.float32))
 
 
@@ -241,8 +248,15 @@ class CrossCovariance(nn.Module):
         self.right = Linear(channels, out_channels, bias=False)
 
     def forward(self, h_bmdc: Tensor) -> Tensor:
-        u_bcmd, v_bcmd = (self._unit(read_channels(h_bmdc, read)) for read in (self.left, self.right))
-        return u_bcmd.mT @ v_bcmd
+        return self.relate(*(read_channels(h_bmdc, reading.weight) for reading in self.readings()))
+
+    def readings(self) -> list[Linear]:
+        """The two projections."""
+        return [self.left, self.right]
+
+    def relate(self, u_bcmd: Tensor, v_bcmd: Tensor) -> Tensor:
+        """Correlations of the columns of two tables."""
+        return self._unit(u_bcmd).mT @ self._unit(v_bcmd)
 
     @staticmethod
     def _unit(h_bcmd: Tensor) -> Tensor:

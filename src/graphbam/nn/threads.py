@@ -1,0 +1,138 @@
+"""Threads of a CPU: how many compute here, and blocks of work that they share."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+
+MOST_KEPT = 31 * 2**20
+"""Bytes of the largest tensor whose memory is kept for the next one, and not given back to the system page by page.
+GNU's malloc takes the size of the largest block that was freed, up to 32 MB; other ones do not care."""
+
+
+@contextlib.contextmanager
+def threads(most: int) -> Iterator[None]:
+    """Compute with at most so many threads here, and with as many as before afterwards; other threads keep theirs."""
+    before = torch.get_num_threads()
+    if most >= before:
+        yield
+        return
+    _set_own_threads(most)
+    try:
+        yield
+    finally:
+        _set_own_threads(before)
+
+
+_COUNTING = threading.Lock()
+
+
+def _set_own_threads(count: int) -> None:
+    """`torch.set_num_threads` for the calling thread alone.
+
+    Torch keeps one count per thread, and one more that every new thread starts with and keeps. Its only setter changes
+    both, so that a server's next worker would keep the count of whichever table was under way. Here the second one is
+    read and put back by a thread of its own; between the two calls pass some microseconds.
+    """
+
+    def keep_default() -> None:
+        default = torch.get_num_threads()  # what a new thread starts with
+        is_read.set()
+        is_changed.wait()
+        torch.set_num_threads(default)
+
+    is_read, is_changed = threading.Event(), threading.Event()
+    helper = threading.Thread(target=keep_default, daemon=True)
+    with _COUNTING:
+        helper.start()
+        is_read.wait()
+        torch.set_num_threads(count)
+        is_changed.set()
+        helper.join()
+
+
+class _Crew(threading.local):
+    """The threads that the calling one may hand work to."""
+
+    helpers: ThreadPoolExecutor | None = None
+    size = 1
+
+
+_CREW = _Crew()
+
+
+@contextlib.contextmanager
+def crew() -> Iterator[None]:
+    """Within, `share` uses as many threads as torch may use here, and each of them computes alone.
+
+    Threads inside operations wait for each other at the end of every one, and those of LAPACK for a few matrices cost
+    more than they bring. The threads of a crew meet once a layer.
+    """
+    _keep_memory()
+    size = torch.get_num_threads()
+    if size == 1 or _CREW.helpers is not None:
+        yield
+        return
+    with threads(1), ThreadPoolExecutor(size - 1, initializer=_compute_alone) as helpers:
+        _CREW.helpers, _CREW.size = helpers, size
+        try:
+            yield
+        finally:
+            _CREW.helpers, _CREW.size = None, 1
+
+
+@functools.cache
+def _keep_memory() -> None:
+    """Let blocks of memory be used again, once for all: new ones of 4 MB, page by page, took a third of the time."""
+    bytes(MOST_KEPT)
+
+
+def _compute_alone() -> None:
+    torch.get_num_threads()  # which takes the count that new threads start with, and would do so later
+    _set_own_threads(1)
+
+
+def crew_size() -> int:
+    """Threads that `share` uses here."""
+    return _CREW.size
+
+
+def share(work: Callable[..., object], *parts: Iterable[Any]) -> None:
+    """`work(*part)` for each part of `zip(*parts)`, in any order, on all threads of the crew; without gradients.
+
+    Examples
+    --------
+    >>> x = torch.arange(6.0)
+    >>> with crew():
+    ...     share(lambda some: some.mul_(2), x.split(2))
+    >>> x
+    tensor([ 0.,  2.,  4.,  6.,  8., 10.])
+    """
+    todo, is_inference, helpers = deque(zip(*parts, strict=True)), torch.is_inference_mode_enabled(), _CREW.helpers
+
+    def do_some() -> None:
+        with torch.inference_mode(is_inference), torch.no_grad():
+            try:
+                while (part := _take(todo)) is not None:
+                    work(*part)
+            finally:
+                todo.clear()  # where one fails, the others stop
+
+    others = [helpers.submit(do_some) for _ in range(min(_CREW.size, len(todo)) - 1)] if helpers else []
+    do_some()
+    for other in others:
+        other.result()
+
+
+def _take(todo: deque[tuple[Any, ...]]) -> tuple[Any, ...] | None:
+    try:
+        return todo.popleft()
+    except IndexError:  # asking before would not do: another thread may be quicker
+        return None
