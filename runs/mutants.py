@@ -220,8 +220,8 @@ MUTANTS = (
     ),
     Mutant(
         "nn/cpu.py",
-        "[(a1, b1), (a2.mT, b2), (a3, b3.mT)]",
-        "[(a1, b1), (a2.mT, b2), (a3.mT, b3)]",
+        "(a1, a2.mT, a3), (b1, b2, b3.mT)",
+        "(a1, a2.mT, a3.mT), (b1, b2, b3)",
         "tests/nn/test_cpu.py",
         "without gradients pair blocks do not hear of common children",
     ),
