@@ -41,7 +41,7 @@ app.command()(benchmark)
 app.command("benchmark-report")(report)
 
 
-GARBAGE_THRESHOLD = 100_000
+GARBAGE_THRESHOLD = 1_000_000
 """New objects between two searches for garbage. Python's 700 are for programs that make less than torch's import does:
 it makes hundreds of thousands that all stay, and searching through them again and again takes a third of a second."""
 

@@ -184,14 +184,16 @@ def _write(answer: Result | Failure, folder: Path, cut: Cut, easel: Easel) -> di
 
 
 @contextlib.contextmanager
-def _progress(is_silent: bool) -> Iterator[Callable[[float, str], None]]:
+def _progress(is_silent: bool) -> Iterator[Callable[[float, str], None] | bool]:
     """A bar on stderr, gone when the work is done; nothing when stderr is not a terminal."""
+    if is_silent or not sys.stderr.isatty():
+        yield False
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
     columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True, disable=is_silent or not console.is_terminal) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("loading", total=1.0)
         yield lambda share, sentence: bar.update(task, completed=share, description=sentence)
 

@@ -80,7 +80,7 @@ def draw_all() -> None:
     from graphbam.output import figures, layout
 
     threading.Thread(target=layout.start_engine, daemon=True).start()
-    figures.load_matplotlib()
+    figures.rehearse()
     while True:
         try:
             result, path, cut = pickle.load(sys.stdin.buffer)
