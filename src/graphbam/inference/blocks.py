@@ -2,10 +2,10 @@
 
     x_bmd ── screen ──▸ candidates ──▸ neighbourhoods ── network, one by one ──▸ answers on pairs ── join ──▸ Pairs
 
-A pair is answered by the neighbourhood whose core holds one of its ends, hence by at most two, and then by their mean.
-Pairs that no neighbourhood holds are not asked about. What they are believed to be is one number for each answer, the
-same for all of them: the probability that the screen missed a link is the share of links among pairs that the network
-did see although the screen had not named them; for other answers, their mean over such pairs.
+A pair is answered by the neighbourhood whose core holds one of its ends, hence by at most two, and then by their mean,
+from which is taken what chance does among so many columns (`graphbam.inference.chance`). Pairs that no neighbourhood
+holds are not asked about. What they are believed to be is one number for each answer, the same for all of them: see
+`_estimate_elsewhere`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphbam.errors import ConfigError, Setting
-from graphbam.graphs.cut import EVEN
-from graphbam.graphs.graph import MORAL, SKELETON
+from graphbam.graphs.graph import MORAL, NONE, SKELETON
+from graphbam.inference.chance import Chance, weigh_chance
 from graphbam.inference.executors import Executor
 from graphbam.inference.networks import Said, Weights, open_weights, run_network, spell_source
-from graphbam.inference.screen import SIZE, Candidates, Neighbourhood, find_candidates, group_columns
+from graphbam.inference.screen import Candidates, Neighbourhood, find_candidates, group_columns, hood_size
 from graphbam.nn.cost import Progress, be_silent, estimate_seconds, spell_seconds
 
 WHOLE_UP_TO = 300
@@ -36,6 +36,10 @@ WHOLE_UP_TO = 300
 
 KEPT_FROM = 0.01
 """Pairs that were no candidates are kept if they are linked, or moral, with this probability at least."""
+
+MISSED = 1.5
+"""Links that no neighbourhood shows, for each one that is shown although the screen had not named it: the median of
+sixteen simulated tables of 1,000 to 20,000 columns; half of them lie between .7 and 3."""
 
 SCREENED = 0.02
 """Share of the work that the screen counts for in reports of progress."""
@@ -192,12 +196,13 @@ def ask_neighbourhoods(
     tell, loaded = tell or be_silent, asked.loaded
     shelf = Shelf(store, f"{table.fingerprint()} {spell_source(loaded)} {loaded.header.checksum}")
     n_variables = table.x_bmd.shape[2]
-    plan = plan or make_plan(table.x_bmd[0], lambda share: tell(SCREENED * share, "looking at all pairs"))
+    if plan is None:
+        plan = make_plan(table.x_bmd[0], table.rows[0], lambda share: tell(SCREENED * share, "looking at all pairs"))
     todo = [k for k in range(len(plan.hoods)) if k not in shelf]
     opener = asked.handed_over()
     blocks = (Block(opener, table.part(plan.hoods[k].columns), plan.hoods[k]) for k in todo)
     clock = _Clock(len(plan.hoods), len(todo), tell)
-    clock.announce(estimate_seconds(loaded, len(todo) * len(table.x_bmd), table.x_bmd.shape[1], min(SIZE, n_variables)))
+    clock.announce(estimate_seconds(loaded, len(todo) * len(table.x_bmd), table.x_bmd.shape[1], plan.size))
     for number, pairs in asked.executor.run(_ask_block, blocks):
         shelf.put(todo[number], pairs)
         clock.tick()
@@ -208,9 +213,7 @@ def _ask_block(block: Block) -> Pairs:
     """What the network says of pairs with an end in the core of a neighbourhood; a mean over the passes."""
     assert block.hood is not None
     said = run_network(block.opener.open(), *block.table).each_table(len(block.table.x_bmd))[0]
-    n_core, n_columns = len(block.hood.core), len(block.hood.columns)
-    a, b = np.nonzero(np.triu(np.ones((n_columns, n_columns), dtype=bool), 1)[:n_core])  # the core comes first
-    return _read_block(said, block.hood.columns, a, b)
+    return _read_block(said, block.hood.columns, *block.hood.answered())
 
 
 def _read_block(said: Said, columns: Indices, a: Indices, b: Indices) -> Pairs:
@@ -241,12 +244,30 @@ class Plan(NamedTuple):
 
     candidates: Candidates
     hoods: list[Neighbourhood]
+    chance: Chance = Chance(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
+    """What chance does to the pairs of the neighbourhoods."""
+
+    @property
+    def size(self) -> int:
+        """Columns of the largest neighbourhood."""
+        return max((len(hood.columns) for hood in self.hoods), default=0)
 
 
-def make_plan(x_md: Tensor, tell: Callable[[float], None] | None = None) -> Plan:
-    """Screen all pairs and put columns into neighbourhoods."""
+def make_plan(x_md: Tensor, rows: float, tell: Callable[[float], None] | None = None) -> Plan:
+    """Screen all pairs, put columns into neighbourhoods, and see what chance does to these.
+
+    Parameters
+    ----------
+    x_md : Tensor, shape (M, D)
+        Standardised columns.
+    rows : float
+        Independent rows they are worth.
+    tell : callable, optional
+        Hears the share of the work that is done.
+    """
     candidates = find_candidates(x_md, tell=tell)
-    return Plan(candidates, group_columns(candidates, x_md.shape[1]))
+    hoods = group_columns(candidates, x_md.shape[1], *hood_size(rows))
+    return Plan(candidates, hoods, weigh_chance(x_md, candidates, hoods, rows))
 
 
 def join(parts: Sequence[Pairs], plan: Plan, n_variables: int) -> Joined:
@@ -271,22 +292,44 @@ def join(parts: Sequence[Pairs], plan: Plan, n_variables: int) -> Joined:
         return np.asarray(np.add.reduceat(p, starts) / counts.reshape(-1, *[1] * (p.ndim - 1)), dtype=np.float32)
 
     pairs = Pairs(keys // n_variables, keys % n_variables, **{name: mean(name) for name in parts[0].answers()})
+    pairs = _leave_to_chance(pairs, plan.chance.at(keys))
     is_named = np.isin(keys, plan.candidates.keys(n_variables))
     p = pairs.classes
     kept = is_named | (p[:, SKELETON] >= KEPT_FROM) | (p[:, MORAL] >= KEPT_FROM)
-    return Joined(pairs.keep(kept), _estimate_elsewhere(pairs.keep(~is_named)), plan)
+    n_elsewhere = n_variables * (n_variables - 1) // 2 - int(kept.sum())
+    return Joined(pairs.keep(kept), _estimate_elsewhere(pairs.keep(~is_named), n_elsewhere), plan)
 
 
-def _estimate_elsewhere(chance: Pairs) -> dict[str, float]:
+def _leave_to_chance(pairs: Pairs, times: Vector) -> Pairs:
+    """Answers when pairs without any relation are so many times likelier than the network believes.
+
+    Directions are answers about pairs that are linked: they stay.
+    """
+    classes = pairs.classes.copy()
+    classes[:, NONE] *= times
+    total = classes.sum(axis=1)
+    less = np.where(times > 1, total, 1.0)
+    return pairs._replace(
+        classes=classes / total[:, None],
+        hidden=None if pairs.hidden is None else pairs.hidden / less,
+        ancestor=None if pairs.ancestor is None else pairs.ancestor / less[:, None],
+    )
+
+
+def _estimate_elsewhere(unnamed: Pairs, n_elsewhere: int) -> dict[str, float]:
     """What to believe of pairs that nobody looked at, from those that were seen without being named by the screen.
 
-    A network gives even the unlikeliest pair some probability, and there are many: only what it holds for a link counts
-    as one, and half a link is added, so that nothing is impossible.
+    Neighbourhoods show such pairs since both ends have to do with something third, so that there are more links among
+    them than elsewhere. How many there are elsewhere was counted in simulated tables: `MISSED` for each one here, but
+    no larger share than here. Half a link is added, so that nothing is impossible. Of hidden causes and ancestors,
+    which reach further, the mean is taken.
     """
-    p = chance.classes[:, SKELETON].astype(np.float64)
-    told = {"skeleton": float((p[p >= EVEN].sum() + 0.5) / (len(p) + 1))}
-    for name, values in (("moral", chance.classes[:, MORAL]), ("hidden", chance.hidden), ("ancestor", chance.ancestor)):
-        told[name] = 0.0 if values is None or not len(values) else float(values.mean())
+    told, n_here = {}, len(unnamed.i)
+    for name, kind in (("skeleton", SKELETON), ("moral", MORAL)):
+        here = float(unnamed.classes[:, kind].sum(dtype=np.float64)) + 0.5
+        told[name] = min(MISSED * here / max(n_elsewhere, 1), here / (n_here + 1))
+    for name, values in (("hidden", unnamed.hidden), ("ancestor", unnamed.ancestor)):
+        told[name] = 0.0 if values is None or not n_here else float(values.mean())
     return told
 
 
@@ -294,10 +337,10 @@ def tell_of_blocks(joined: Joined | None, n_columns: int) -> tuple[str, ...]:
     """What to say of a table that was asked about in neighbourhoods."""
     if joined is None:
         return ()
-    n_all, n_seen = n_columns * (n_columns - 1) // 2, len(joined.pairs.i)
+    n_all, n_seen, plan = n_columns * (n_columns - 1) // 2, len(joined.pairs.i), joined.plan
     missed = joined.elsewhere["skeleton"]
     return (
-        f"{n_columns} columns were asked about in {len(joined.plan.hoods)} overlapping neighbourhoods of up to {SIZE}: "
+        f"{n_columns} columns were asked about in {len(plan.hoods)} overlapping neighbourhoods of up to {plan.size}: "
         f"{n_seen} of {n_all} pairs have an answer of their own; each of the others is a link with probability "
         f"{missed:.1e}, so that about {missed * (n_all - n_seen):.0f} links are expected to have been missed",
     )

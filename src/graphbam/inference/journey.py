@@ -375,11 +375,6 @@ def _warn_about_width(joined: Joined | None, n_columns: int) -> list[str]:
             f"{n_columns} variables were asked about at once: so many are beyond what the network was made for, and "
             f"its answer gets worse and worse from {WHOLE_UP_TO} on (docs/performance.md); leave blocks as it is"
         ]
-    if joined is not None and n_columns > MATRIX_UP_TO:
-        return [
-            f"among {n_columns} columns the best of many pairs look better than they are: probabilities are too "
-            "high, and the ranking holds better (docs/performance.md); use a stricter cut"
-        ]
     return []
 
 

@@ -31,10 +31,16 @@ RIDGE = 1.0
 """Of the partial correlations, in units of the mean variance of a row."""
 
 CORE, SIZE = 64, 200
-"""Columns in the core of a neighbourhood, and in all of it."""
+"""Columns in the core of a neighbourhood, and in all of it, where there are rows enough."""
+
+LEAST_SIZE, ROWS_PER_COLUMN = 60, 1.5
+"""With few rows neighbourhoods are smaller: among as many columns as rows, links are seen that are none."""
 
 CELLS_AT_ONCE = 16_000_000
 """Pairs whose numbers are held at a time."""
+
+FINE = 4000
+"""Steps from 0 to 1 in which the correlations of all pairs are counted."""
 
 Indices = NDArray[np.int64]
 
@@ -46,6 +52,8 @@ class Candidates(NamedTuple):
     j: Indices
     strength: NDArray[np.float32]
     """From 0 on; 1 is what chance gives."""
+    census: NDArray[np.float64] | None = None
+    """How many of all pairs, candidates or not, have a correlation in each of `FINE` steps."""
 
     def keys(self, n_variables: int) -> Indices:
         """One number per pair, increasing."""
@@ -64,6 +72,12 @@ class Neighbourhood(NamedTuple):
     def columns(self) -> Indices:
         """All of them, the core first."""
         return np.concatenate([self.core, self.context])
+
+    def answered(self) -> tuple[Indices, Indices]:
+        """Pairs with an end in the core, by place in `columns`, the first end in the core."""
+        n_all = len(self.core) + len(self.context)
+        a, b = np.nonzero(np.triu(np.ones((len(self.core), n_all), dtype=bool), 1))
+        return a, b
 
 
 def find_candidates(
@@ -92,25 +106,29 @@ def find_candidates(
     n_variables = x_md.shape[1]
     half = min(-(-most // 2), n_variables - 1)
     size = max(1, CELLS_AT_ONCE // n_variables)
-    views_vmd = _view(x_md.float())
+    views_vmd = view_columns(x_md.float())
     kinds = ((views_vmd, views_vmd), _project(views_vmd))
     keys, strengths = [], []
+    census = np.zeros(FINE)
     for start in range(0, n_variables, size):
         rows = torch.arange(start, min(start + size, n_variables))
         for left_vmd, right_vmd in kinds:
-            found = _largest(left_vmd[:, :, rows], right_vmd)
-            found /= found.mean()  # of a scale that both kinds share: 1 is what chance gives
+            found = largest_products(left_vmd[:, :, rows], right_vmd)
+            usual = found.mean()
             found[torch.arange(len(rows)), rows] = -1.0
+            if left_vmd is views_vmd:
+                census += torch.histc(found.clamp_(max=1.0), FINE, 0.0, 1.0).numpy() / 2  # each pair comes twice
+            found /= usual  # of a scale that both kinds share: 1 is what chance gives
             best = found.topk(half, dim=1)
             i, j = rows[:, None].expand(-1, half), best.indices
             keys.append((torch.minimum(i, j) * n_variables + torch.maximum(i, j)).flatten().numpy())
             strengths.append(best.values.flatten().numpy())
         if tell:
             tell(float(rows[-1] + 1) / n_variables)
-    return _unite(np.concatenate(keys), np.concatenate(strengths), n_variables)
+    return _unite(np.concatenate(keys), np.concatenate(strengths), n_variables)._replace(census=census)
 
 
-def _view(x_md: Tensor) -> Tensor:
+def view_columns(x_md: Tensor) -> Tensor:
     """Normal scores of each column, and their distance from the middle; centred, of length one; shape (2, M, D)."""
     n_rows = len(x_md)
     rank_md = x_md.argsort(dim=0).argsort(dim=0)
@@ -130,7 +148,7 @@ def _project(views_vmd: Tensor) -> tuple[Tensor, Tensor]:
     return weighed_vmd * left, views_vmd * left
 
 
-def _largest(left_vmk: Tensor, right_vmd: Tensor) -> Tensor:
+def largest_products(left_vmk: Tensor, right_vmd: Tensor) -> Tensor:
     """Largest of the products of views, shape (K, D)."""
     found = torch.zeros(left_vmk.shape[-1], right_vmd.shape[-1])
     for left_mk in left_vmk:
@@ -151,7 +169,19 @@ def _unite(keys_n: Indices, strength_n: NDArray[np.float32], n_variables: int) -
 # ── neighbourhoods ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def group_columns(found: Candidates, n_variables: int, core: int = CORE, size: int = SIZE) -> list[Neighbourhood]:
+def hood_size(rows: float) -> tuple[int, int]:
+    """Columns in the core of a neighbourhood and in all of it, for a table worth so many independent rows.
+
+    Examples
+    --------
+    >>> hood_size(500), hood_size(150)
+    ((64, 200), (32, 100))
+    """
+    size = int(min(max(rows / ROWS_PER_COLUMN, LEAST_SIZE), SIZE))
+    return size * CORE // SIZE, size
+
+
+def group_columns(found: Candidates, n_variables: int, core: int, size: int) -> list[Neighbourhood]:
     """Cover all columns by neighbourhoods of `size` columns, of which `core` are in no other core.
 
     A core grows from a column with strong candidates, always by the one that has most to do with those inside.

@@ -1,0 +1,126 @@
+"""How often chance alone looks as strong as a pair does, and what that leaves of an answer.
+
+The network learned from tables of up to some hundred columns. In a neighbourhood of a table with thousands it sees no
+more of them, but these were chosen: of all columns that have nothing to do with one of the core it sees just those that
+happen to look most like it, and holds them for links. So a pair without any relation gets the odds it would have had,
+times
+
+    1 + (R − 1) w,    R = 1 + (D / 300 − 1) √share,    w = o / (o + RELATED)
+
+- `share` of the pairs that look as strong as this one are shown to the network: all of the strongest, and of the others
+  no more than in a small table, where R = 1.
+- o are the odds, in a table of 300 columns, that a pair this strong came by chance: the number that unrelated columns
+  would give (normal scores have a known distribution) against the number that there is, as in the local false
+  discovery rate (Efron, 2004). Far beyond what chance gives, w = 0 and nothing changes.
+
+Up to 300 columns nothing changes at all. `RELATED` and the root were fitted on simulated tables of 1,000 to 20,000
+columns and 150 to 400 rows, as docs/performance.md tells.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphbam.inference.screen import FINE, Candidates, Neighbourhood, largest_products, view_columns
+
+USUAL = 300
+"""Columns up to which a table is like those the network learned from."""
+
+RELATED = 0.2
+"""Weight of relations through other columns against chance, among pairs without a link."""
+
+WIDTH, N_BINS = 0.3, 133
+"""Pairs are counted by their strength: standard errors of a correlation (Fisher's z) in steps of this."""
+
+Indices = NDArray[np.int64]
+Vector = NDArray[np.float32]
+
+
+class Chance(NamedTuple):
+    """For each pair that is shown to the network, how many times more often it came by chance than it believes."""
+
+    keys: Indices
+    """i · D + j for i < j, increasing."""
+    times: Vector
+    """From 1 on."""
+
+    def at(self, keys: Indices) -> Vector:
+        """Of some pairs; 1 of those that are not shown."""
+        if not len(self.keys):
+            return np.ones(len(keys), dtype=np.float32)
+        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[place] == keys, self.times[place], 1.0).astype(np.float32)
+
+
+def weigh_chance(x_md: Tensor, found: Candidates, hoods: list[Neighbourhood], rows: float) -> Chance:
+    """Compare what is shown to the network with all that was looked at.
+
+    Parameters
+    ----------
+    x_md : Tensor, shape (M, D)
+        The table that was screened.
+    found : Candidates
+        With the strengths of all pairs.
+    hoods : list of Neighbourhood
+        What is shown.
+    rows : float
+        Independent rows the table is worth.
+    """
+    n_variables = x_md.shape[1]
+    if n_variables <= USUAL or found.census is None:
+        return Chance(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
+    shown = [_look(x_md, hood) for hood in hoods]
+    keys, first = np.unique(np.concatenate([keys for keys, _ in shown]), return_index=True)
+    level = _level(np.concatenate([r for _, r in shown])[first], rows)
+    times = _times(np.bincount(level, minlength=N_BINS), count_levels(found.census, rows), n_variables)
+    return Chance(keys, times[level])
+
+
+def _look(x_md: Tensor, hood: Neighbourhood) -> tuple[Indices, Vector]:
+    """Pairs that a neighbourhood answers, and their correlations."""
+    columns, n_core = hood.columns, len(hood.core)
+    views_vmk = view_columns(x_md[:, columns].float())
+    r_ck = largest_products(views_vmk[:, :, :n_core], views_vmk).numpy()
+    a, b = hood.answered()
+    one, other = columns[a], columns[b]
+    return np.minimum(one, other) * x_md.shape[1] + np.maximum(one, other), r_ck[a, b]
+
+
+def _level(r: NDArray[np.floating], rows: float) -> Indices:
+    z = np.arctanh(np.minimum(r, 1 - 1e-6)) * np.sqrt(max(rows - 3, 1.0))
+    return np.minimum(z / WIDTH, N_BINS - 1).astype(np.int64)
+
+
+def count_levels(census: NDArray[np.float64], rows: float) -> NDArray[np.float64]:
+    """Counts of pairs by correlation, counted again by levels of their strength."""
+    counts = np.bincount(_level((np.arange(FINE) + 0.5) / FINE, rows), census, N_BINS)
+    return np.asarray(counts, dtype=np.float64)
+
+
+def chance_by_level(n_pairs: float) -> NDArray[np.float64]:
+    """How many of so many unrelated pairs have each strength: that of the strongest of four correlations.
+
+    Examples
+    --------
+    >>> float(chance_by_level(1000.0).sum().round(3))
+    1000.0
+    """
+    edge = torch.arange(N_BINS + 1, dtype=torch.float64) * WIDTH
+    below = (1 - torch.erfc(edge / 2**0.5)) ** 4
+    below[-1] = 1.0
+    return np.asarray(n_pairs * below.diff().numpy())
+
+
+def _times(shown: Indices, there: NDArray[np.float64], n_variables: int) -> Vector:
+    """How many times more often a pair of each level came by chance than the network believes."""
+    wider = n_variables / USUAL
+    share = np.maximum.accumulate(np.minimum(shown / np.maximum(there, 1.0), 1.0))
+    by_chance = np.minimum(chance_by_level(there.sum()) / np.maximum(there, 1.0), 1 - 1e-9)
+    by_chance = np.minimum.accumulate(by_chance)  # the stronger a pair, the less it is chance
+    odds = by_chance / (1 - by_chance) / wider
+    return np.asarray(1 + (wider - 1) * np.sqrt(share) * odds / (odds + RELATED), dtype=np.float32)
