@@ -31,7 +31,7 @@ from graphbam.inference.screen import FINE, Candidates, Neighbourhood, largest_p
 USUAL = 300
 """Columns up to which a table is like those the network learned from."""
 
-RELATED = 0.2
+RELATED = 0.1
 """Weight of relations through other columns against chance, among pairs without a link."""
 
 WIDTH, N_BINS = 0.3, 133
