@@ -17,6 +17,7 @@ from graphbam.errors import TableError
 from graphbam.tables import formats, read
 from graphbam.tables.interventions import read_experiment
 from graphbam.tables.limit import ALL, RowLimit
+from graphbam.tables.prepare import PrepareConfig, prepare
 from graphbam.tables.read import load_frame, read_table
 from standins import PartialCorrelation
 
@@ -152,6 +153,18 @@ def test_rows_that_are_not_read_are_checked_for_their_length(frame, tmp_path):
     (tmp_path / "t.csv").write_text("".join(lines))
     with pytest.raises(TableError, match="line 301, has 2 cells where the header promises 3"):
         read_table(tmp_path / "t.csv", limit=LIMIT)
+
+
+def test_rows_are_named_as_in_the_file(frame, tmp_path):
+    rows = LIMIT.choose(N_ROWS)
+    words = frame.assign(b=frame["b"].astype(object).where(np.arange(N_ROWS) != rows[20], "lots"))
+    words.to_csv(tmp_path / "t.csv", index=False)
+    for one in (tmp_path / "t.csv", words):
+        with pytest.raises(TableError, match=rf"text in 1 of 50 rows \(first: row {rows[20] + 1}, 'lots'\)"):
+            read_table(one, limit=LIMIT)
+    table = read_table(frame.assign(a=frame["a"].where(np.arange(N_ROWS) != rows[30])), limit=LIMIT)
+    with pytest.raises(TableError, match=rf"first: row {rows[30] + 1}, column 'a'"):
+        prepare(table, PrepareConfig(missing="error"))
 
 
 def test_what_is_packed_is_unpacked_within_limits(frame, tmp_path, monkeypatch):

@@ -79,7 +79,7 @@ def code_column(column: pd.Series, name: str, encode: Encode = False) -> Coded:
     Parameters
     ----------
     column : Series
-        Any dtype.
+        Any dtype; its index numbers the rows from 0 on, for messages.
     name : str
         Its name, for messages and to look up its levels in `encode`.
     encode : bool or mapping
@@ -139,7 +139,7 @@ def _blank_missing(cells: pd.Series) -> pd.Series:
         cell = cell.strip()
         return None if cell.lower() in MISSING_WORDS else cell
 
-    return pd.Series([clean(cell) for cell in cells], dtype=object)
+    return pd.Series([clean(cell) for cell in cells], cells.index, dtype=object)
 
 
 def _code_categories(column: pd.Series, encode: bool) -> Coded:
@@ -154,7 +154,7 @@ def _code_categories(column: pd.Series, encode: bool) -> Coded:
 
 def _code_dates(column: pd.Series, encode: bool) -> Coded:
     present = column.dropna()
-    first = f" (first: row {int(column.notna().to_numpy().argmax()) + 1}, {present.iloc[0]})" if len(present) else ""
+    first = f" (first: row {present.index[0] + 1}, {present.iloc[0]})" if len(present) else ""
     kind = "durations" if pd.api.types.is_timedelta64_dtype(column) else "dates"
     if not encode:
         return Coded(None, f"{kind}{first}")
@@ -248,7 +248,7 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
     n_text, n_rows = int(is_text.sum()), len(cells)
     share = f"all {n_rows} rows" if n_text == n_rows else f"{n_text} of {n_rows} rows"
     at = int(is_text.argmax())
-    problem = f"text in {share} (first: row {at + 1}, {_shorten(cells.iloc[at])})"
+    problem = f"text in {share} (first: row {cells.index[at] + 1}, {_shorten(cells.iloc[at])})"
     if n_text < cells.notna().sum():
         return Coded(None, problem, is_spoilt=2 * n_text <= cells.notna().sum())
     words = cells.astype("str").where(cells.notna(), None)

@@ -86,18 +86,10 @@ def read_experiment(
     loaded = load_frame(data, limit)
     if isinstance(interventions, str):
         return _note(*_read_column(loaded, interventions, encode, drop), f"targets read from column {interventions!r}")
-    table = _read_loaded(loaded, encode, drop)
+    table = read_table(loaded, encode=encode, drop=drop)
     marks = load_frame(interventions, limit)
     set_md = _read_mask(marks, hasattr(interventions, "columns"), table, loaded.frame)
     return _note(table, set_md, "cells that were set are marked")
-
-
-def _read_loaded(loaded: Loaded, encode: Encode, drop: str | Iterable[str]) -> Table:
-    """The table of a frame that came from elsewhere."""
-    frame, source, changes, n_rows = loaded
-    table = read_table(frame, encode=encode, drop=drop)
-    found = n_rows if n_rows > len(frame) else None
-    return dataclasses.replace(table, source=source, changes=(*changes, *table.changes), n_rows_found=found)
 
 
 def _note(table: Table, set_md: BoolMatrix, about: str) -> Table:
@@ -121,7 +113,7 @@ def _read_column(loaded: Loaded, column: str, encode: Encode, drop: str | Iterab
         raise TableError(Setting("interventions"), f" names the column {column!r}, {not_among(column, names)}")
     place = names.index(column)
     others = frame.iloc[:, [k for k in range(len(names)) if k != place]]
-    table = _read_loaded(loaded._replace(frame=others), encode, drop)
+    table = read_table(loaded._replace(frame=others), encode=encode, drop=drop)
     set_md = np.zeros(table.shape, dtype=bool)
     cells = frame.iloc[:, place]
     for cell in cells.unique():
@@ -209,7 +201,7 @@ def _stack_tables(
             )
     stacked = pd.concat([frame[first.columns] for frame in frames.values()], ignore_index=True)
     loaded = Loaded(stacked, f"{len(frames)} tables with {n_rows} rows", limit.tell(n_rows), n_rows)
-    table = _read_loaded(loaded, encode, drop)
+    table = read_table(loaded, encode=encode, drop=drop)
     set_md, start = np.zeros(table.shape, dtype=bool), 0
     for targets, frame in frames.items():
         set_md[start : start + len(frame), _find_targets(targets, table.names, "a key of interventions")] = True

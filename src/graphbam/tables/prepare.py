@@ -136,6 +136,7 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     order_m = canonical_order(x_md, kept)
     x_md = x_md[order_m]
     passes = draw_passes(len(x_md), config, notes, table.n_rows_found)
+    features["n_samples"] = float(len(passes[0]))  # what the network sees at a time is like training or not
     is_there = set(names)
     gone = tuple(name for name in table.names if name not in is_there)
     return Prepared(
@@ -308,6 +309,7 @@ def _spell_code(code: float) -> str:
 
 def _refuse_gaps(table: Table, gaps: npt.NDArray[np.bool_]) -> None:
     row, column = np.argwhere(gaps)[0]
+    row = row if table.rows is None else table.rows[row]
     raise TableError(
         f"{table.source}: {_count(gaps.sum(), 'missing value')} (first: row {row + 1}, column "
         f"{table.names[column]!r}). Fill them, or use ",
@@ -731,20 +733,21 @@ def draw_passes(n_rows: int, config: PrepareConfig, notes: Notes, n_found: int |
     shuffled = np.random.default_rng(config.seed).permutation(n_rows)
     if config.large == "subsample":
         notes.changes.append(f"{config.max_rows} of {n_rows} rows drawn at random (seed {config.seed})")
-        _warn_of_draw(config.max_rows, n_found or n_rows, notes)
+        _warn_of_draw(config.max_rows, n_found or n_rows, notes, averaged=False)
         return (np.sort(shuffled[: config.max_rows]),)
     n_passes = min(MAX_PASSES, -(-n_rows // config.max_rows))
     size = min(config.max_rows, n_rows // n_passes)
     done = f"answers of {n_passes} disjoint draws of {size} out of {n_rows} rows averaged (seed {config.seed})"
     notes.changes.append(done)
     if n_passes * size < (1 - MAX_ROWS_DROPPED) * (n_found or n_rows):
-        _warn_of_draw(n_passes * size, n_found or n_rows, notes)
+        _warn_of_draw(n_passes * size, n_found or n_rows, notes, averaged=True)
     return tuple(np.sort(shuffled[k * size : (k + 1) * size]) for k in range(n_passes))
 
 
-def _warn_of_draw(n_used: int, n_rows: int, notes: Notes) -> None:
+def _warn_of_draw(n_used: int, n_rows: int, notes: Notes, *, averaged: bool) -> None:
+    averages = "" if averaged else "set large to average, or "
     share = f"{n_used} of {n_rows} rows used ({n_used / n_rows:.{0 if 100 * n_used >= n_rows else 2}%})"
-    notes.warnings.append(f"{share}: weak links need more; raise max rows")
+    notes.warnings.append(f"{share}: weak links need more; {averages}raise max rows")
 
 
 def _count(n: int, noun: str) -> str:

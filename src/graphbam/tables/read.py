@@ -58,6 +58,8 @@ class Table:
     """Cells that an experiment set (`graphbam.tables.interventions`); None: none was."""
     n_rows_found: int | None = None
     """Rows of the source, if not all of them were read."""
+    rows: npt.NDArray[np.int64] | None = None
+    """Which of them were, from 0 on; None: all, or several tables were joined."""
 
     @property
     def n_rows(self) -> int:
@@ -75,7 +77,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
 
     Parameters
     ----------
-    data : path, open file, DataFrame, array, mapping or AnnData
+    data : path, open file, DataFrame, array, mapping, AnnData, or what `load_frame` made of it
         See the module docstring.
     encode : bool or mapping from column name to levels in order
         Code text and dates as numbers (rules: `graphbam.tables.columns`) instead of refusing them.
@@ -99,12 +101,12 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     >>> table.names, table.x_md[1].tolist()
     (('a', 'b'), [2.0, nan])
     """
-    frame, source, changes, n_rows = load_frame(data, limit)
+    frame, source, found, n_rows, rows = data if isinstance(data, Loaded) else load_frame(data, limit)
     labels = [] if isinstance(frame.index, pd.RangeIndex) else [str(label) for label in frame.index]
-    frame = frame.reset_index(drop=True)
+    frame = frame.reset_index(drop=True) if rows is None else frame.set_axis(pd.Index(rows), axis=0)
     names, renamed = unique_names(list(frame.columns))
     frame = frame.set_axis(pd.Index(names, dtype=object), axis=1)
-    changes += renamed
+    changes = [*found, *renamed]
     frame = _drop_columns(frame, drop, source, changes)
     if isinstance(encode, Mapping):
         for unknown in set(encode) - set(frame.columns):
@@ -114,9 +116,9 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     _check_width(names, x_md, source)
     if frame.columns[0] not in names:  # taken for row labels
         labels = [str(label) for label in frame.iloc[:, 0]]
-    found = n_rows if n_rows > len(x_md) else None
     warnings = tuple(suspect_transposed(names, labels, len(x_md)))
-    return Table(names, x_md, source, tuple(changes), warnings, n_rows_found=found)
+    n_found = n_rows if n_rows > len(x_md) else None
+    return Table(names, x_md, source, tuple(changes), warnings, n_rows_found=n_found, rows=rows)
 
 
 def find_tables(folder: str | os.PathLike[str]) -> list[Path]:
@@ -144,6 +146,8 @@ class Loaded(NamedTuple):
     changes: list[str]
     n_rows: int
     """Rows of the source, read or not."""
+    rows: npt.NDArray[np.int64] | None = None
+    """Which of them were read, from 0 on; None: all, or several tables were joined."""
 
 
 def load_frame(data: Any, limit: RowLimit = ALL) -> Loaded:
@@ -155,11 +159,10 @@ def load_frame(data: Any, limit: RowLimit = ALL) -> Loaded:
     else:
         found, kind = _load_memory(data)
         changes, n_rows, source = [], len(found), f"{kind} with {found.shape[0]} rows and {found.shape[1]} columns"
-    frame = _as_frame(found)
-    rows = limit.choose(len(frame))
-    if rows is not None:  # what was not read in pieces
+    frame, rows = _as_frame(found), limit.choose(n_rows)
+    if rows is not None and len(frame) == n_rows:  # what was not read in pieces
         frame = take_rows(frame, rows)
-    return Loaded(frame, source, changes + limit.tell(n_rows), n_rows)
+    return Loaded(frame, source, changes + limit.tell(n_rows), n_rows, rows)
 
 
 def take_rows(frame: pd.DataFrame, rows: npt.NDArray[np.int64]) -> pd.DataFrame:

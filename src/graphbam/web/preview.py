@@ -55,7 +55,8 @@ def look(name: str, content: bytes | bytearray, choices: Mapping[str, Any], weig
     """
     settings = {key: value for key, value in choices.items() if key != "part"}
     table = open_table(name, content, choices.get("part", ""))
-    frame, _, changes, _ = load_frame(table)
+    loaded = load_frame(table)
+    frame, changes = loaded.frame, loaded.changes
     frame = frame.reset_index(drop=True)
     names, _ = unique_names(list(frame.columns))
     frame = frame.set_axis(pd.Index(names, dtype=object), axis=1)
