@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -134,3 +136,49 @@ def test_the_second_network_is_refused_where_there_is_no_matrix(chains, small_ho
     monkeypatch.setattr("graphbam.inference.journey.MATRIX_UP_TO", 30)
     with pytest.raises(ConfigError, match="the second network is asked about up to 30 columns, and there are 60"):
         gb.infer(chains, weights=PartialCorrelation(), colliders=Contrast())
+
+
+MEASURE = """
+import numpy as np, torch
+import graphbam as gb
+from graphbam.inference import blocks
+from graphbam.nn.weights import Header
+
+class Quick:
+    name, header, gives_answers = "quick", Header(), True
+    def probabilities(self, x_bmd): ...
+    def answer(self, x_bmd, rows=None):
+        p = torch.rand(len(x_bmd), x_bmd.shape[2], x_bmd.shape[2]) * 0.02
+        return torch.stack([1 - 2 * p, p, p], dim=-1), p, p, p, p
+
+def read(name):
+    with open("/proc/self/status") as file:
+        return 1024 * next(int(line.split()[1]) for line in file if line.startswith(name))
+
+gb.infer(np.random.default_rng(0).normal(size=(50, 20)), weights=Quick(), blocks="always", progress=False)  # imports
+for n_columns, n_rows, matrices in ((1200, 60, True), (1500, 400, False)):
+    x_md = np.random.default_rng(0).normal(size=(n_rows, n_columns))
+    gb.inference.journey.MATRIX_UP_TO = 2000 if matrices else 1000
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # the peak is that of now
+    before = read("VmRSS")
+    gb.infer(x_md, weights=Quick(), progress=False)
+    estimated = blocks.estimate_wide_memory(Quick(), (1, n_rows, n_columns), n_rows, matrices=matrices)
+    print((read("VmHWM") - before) / estimated)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_no_wide_table_takes_more_memory_than_estimated():
+    ran = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
+    shares = [float(line) for line in ran.stdout.split()]
+    assert len(shares) == 2
+    assert 0.2 < min(shares) <= max(shares) < 1.2
+
+
+def test_a_wide_table_that_does_not_fit_is_refused_before_anything_is_done(chains, small_hoods, monkeypatch):
+    spy = Spy()
+    monkeypatch.setattr("graphbam.nn.cost.free_memory", lambda: 3.05e7)
+    with pytest.raises(ConfigError, match=r"200 rows × 60 variables take about .* GB .* \(about \d+ would fit\)"):
+        gb.infer(chains, weights=spy)
+    assert spy.shapes == []

@@ -26,10 +26,18 @@ from torch import Tensor
 from graphbam.errors import ConfigError, Setting
 from graphbam.graphs.graph import MORAL, NONE, SKELETON
 from graphbam.inference.chance import Chance, weigh_chance
-from graphbam.inference.executors import Executor
-from graphbam.inference.networks import Said, Weights, open_weights, run_network, spell_source
-from graphbam.inference.screen import Candidates, Neighbourhood, find_candidates, group_columns, hood_size
-from graphbam.nn.cost import Progress, be_silent, estimate_seconds, spell_seconds
+from graphbam.inference.executors import Executor, Processes
+from graphbam.inference.networks import Said, Weights, loaded_on_cpu, open_weights, run_network, spell_source
+from graphbam.inference.screen import (
+    CELLS_AT_ONCE,
+    Candidates,
+    Neighbourhood,
+    find_candidates,
+    group_columns,
+    hood_size,
+)
+from graphbam.nn.cost import Progress, be_silent, estimate_memory, estimate_seconds, refuse_beyond, spell_seconds
+from graphbam.nn.weights import chunk_size
 
 WHOLE_UP_TO = 300
 """Tables with more varying columns than this are asked about in neighbourhoods."""
@@ -40,6 +48,18 @@ KEPT_FROM = 0.01
 MISSED = 1.5
 """Links that no neighbourhood shows, for each one that is shown although the screen had not named it: the median of
 sixteen simulated tables of 1,000 to 20,000 columns; half of them lie between .7 and 3."""
+
+BYTES_PER_CELL, BYTES_PER_PRODUCT = 110.0, 12.0
+"""What preparing and screening take for each cell of a table, and for each pair whose numbers are held at a time …"""
+
+BYTES_PER_ANSWER, BYTES_PER_JOINED = 52.0, 230.0
+"""… what a pair that is answered takes until all are, and when they are joined …"""
+
+BYTES_PER_ENTRY = 185.0
+"""… and an entry of the matrices of a `graphbam.Result`. All are measured (`tests/inference/test_blocks.py`)."""
+
+BYTES_PER_WORKER, BYTES_AT_LEAST = 4e8, 3e7
+"""What a process of this machine takes before it does anything, and small change."""
 
 SCREENED = 0.02
 """Share of the work that the screen counts for in reports of progress."""
@@ -234,6 +254,51 @@ def _read_block(said: Said, columns: Indices, a: Indices, b: Indices) -> Pairs:
         None if hidden is None else hidden.mean(axis=1),
         both(said.ancestor),
     )
+
+
+def estimate_wide_memory(
+    loaded: Weights, shape: tuple[int, int, int], rows: float, *, matrices: bool, n_workers: int = 0
+) -> float:
+    """Bytes that a wide table takes on this machine, from the table in memory to the result.
+
+    Parameters
+    ----------
+    loaded : Weights
+        The network.
+    shape : (int, int, int)
+        Passes, rows and columns of the table.
+    rows : float
+        Independent rows that a pass is worth, which decide about the size of neighbourhoods.
+    matrices : bool
+        Whether the result has matrices of all pairs.
+    n_workers : int
+        Other processes of this machine that do the work; 0: this one does.
+    """
+    n_passes, n_rows, n_columns = shape
+    core, size = hood_size(rows)
+    n_answers = n_columns * (size - core / 2)
+    network = getattr(loaded, "network", None)
+    one = 0.0
+    if network is not None and loaded_on_cpu(network):
+        one = estimate_memory(network.config, min(n_passes, chunk_size(n_rows, size)), n_rows, min(size, n_columns))
+    return BYTES_AT_LEAST + max(
+        BYTES_PER_CELL * n_rows * n_columns + BYTES_PER_PRODUCT * min(CELLS_AT_ONCE, n_columns**2),
+        BYTES_PER_ANSWER * n_answers + (n_workers * (one + BYTES_PER_WORKER) or one),
+        BYTES_PER_JOINED * n_answers,
+        BYTES_PER_ENTRY * n_columns**2 if matrices else 0.0,
+    )
+
+
+def check_wide_memory(table: Wide, asked: Asked, matrix_up_to: int) -> None:
+    """Refuse a wide table that would not fit into memory, before anything is done about it."""
+    n_passes, n_rows, n_columns = table.x_bmd.shape
+    n_workers = asked.executor.n_workers if isinstance(asked.executor, Processes) else 0
+
+    def estimate(n_columns: int) -> float:
+        shape, matrices = (n_passes, n_rows, n_columns), n_columns <= matrix_up_to
+        return estimate_wide_memory(asked.loaded, shape, table.rows[0], matrices=matrices, n_workers=n_workers)
+
+    refuse_beyond(estimate(n_columns), estimate, n_rows, n_columns)
 
 
 # ── plan and join ─────────────────────────────────────────────────────────────────────────────────────────

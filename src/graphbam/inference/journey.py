@@ -26,6 +26,7 @@ from graphbam.inference.blocks import (
     Wide,
     ask_neighbourhoods,
     ask_tables,
+    check_wide_memory,
     tell_of_blocks,
 )
 from graphbam.inference.executors import open_executor
@@ -317,7 +318,9 @@ def _ask(table: Wide, config: InferConfig, networks: Networks, tell: Progress | 
     """What the network says of a table, over all its passes: of the whole, or of its neighbourhoods."""
     if not is_wide(config, table.x_bmd.shape[2]):
         return run_network(networks.edges, *table).each_table(len(table.x_bmd))[0]
-    return ask_neighbourhoods(table, _asked(config, networks), store=config.store, tell=tell)
+    asked = _asked(config, networks)
+    check_wide_memory(table, asked, MATRIX_UP_TO)
+    return ask_neighbourhoods(table, asked, store=config.store, tell=tell)
 
 
 def _asked(config: InferConfig, networks: Networks) -> Asked:

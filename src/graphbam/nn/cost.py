@@ -210,11 +210,17 @@ def check_memory(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variabl
     ConfigError
         With what it would take, what is free, and the way out.
     """
-    free, needed = free_memory(), estimate_memory(config, n_tables, n_samples, n_variables)
+    needed = estimate_memory(config, n_tables, n_samples, n_variables)
+    refuse_beyond(needed, lambda most: estimate_memory(config, 1, n_samples, most), n_samples, n_variables)
+
+
+def refuse_beyond(needed: float, estimate: Callable[[int], float], n_samples: int, n_variables: int) -> None:
+    """Refuse a table that needs more memory than there is; `estimate` tells what fewer variables would need."""
+    free = free_memory()
     if free is None or needed <= free:
         return
     most = n_variables
-    while most > 1 and estimate_memory(config, 1, n_samples, most) > free:
+    while most > 1 and estimate(most) > free:
         most = int(0.99 * most)
     size = f"{n_samples} rows × {n_variables} variables"
     found = f"{size} take about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free. "
