@@ -173,18 +173,22 @@ BYTES_PER_MATRIX = 40.0
 """… and a pair of variables for each channel of matrices. Both are measured; the larger part decides, since most of the
 other is given back by then, all but a quarter."""
 
+BYTES_PER_THREAD = 5e7
+"""Blocks that a thread has under way, or keeps for the next ones."""
+
 
 def estimate_memory(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int) -> float:
     """Bytes that a forward pass of so many tables at once takes on a CPU, beside the network itself.
 
     Examples
     --------
-    >>> round(estimate_memory(EdgeNetConfig(), 1, 500, 1000) / 2**30, 1)
-    1.3
+    >>> 1.3 < estimate_memory(EdgeNetConfig(), 1, 500, 1000) / 2**30 < 2
+    True
     """
     cells = BYTES_PER_CHANNEL * config.channels * n_samples * n_variables
     pairs = BYTES_PER_MATRIX * config.spd_channels * n_variables**2
-    return n_tables * (max(cells, pairs) + min(cells, pairs) / 4)
+    tables = n_tables * (max(cells, pairs) + min(cells, pairs) / 4)
+    return tables + min(tables, BYTES_PER_THREAD * torch.get_num_threads())
 
 
 def free_memory() -> float | None:
