@@ -77,7 +77,9 @@ def weigh_chance(x_md: Tensor, found: Candidates, hoods: list[Neighbourhood], ro
     shown = [_look(x_md, hood) for hood in hoods]
     keys, first = np.unique(np.concatenate([keys for keys, _ in shown]), return_index=True)
     level = _level(np.concatenate([r for _, r in shown])[first], rows)
-    times = _times(np.bincount(level, minlength=N_BINS), count_levels(found.census, rows), n_variables)
+    there = count_levels(found.census, rows)
+    by_chance = chance_by_level(there.sum(), rows) / np.maximum(there, 1.0)
+    times = _times(np.bincount(level, minlength=N_BINS) / np.maximum(there, 1.0), by_chance, n_variables)
     return Chance(keys, times[level])
 
 
@@ -102,25 +104,32 @@ def count_levels(census: NDArray[np.float64], rows: float) -> NDArray[np.float64
     return np.asarray(counts, dtype=np.float64)
 
 
-def chance_by_level(n_pairs: float) -> NDArray[np.float64]:
+def chance_by_level(n_pairs: float, rows: float) -> NDArray[np.float64]:
     """How many of so many unrelated pairs have each strength: that of the strongest of four correlations.
+
+    Two columns' distances from the middle are skewed, and so is their correlation, by 1 / √rows: its upper tail is
+    heavier by the first term of an Edgeworth series.
 
     Examples
     --------
-    >>> float(chance_by_level(1000.0).sum().round(3))
+    >>> float(chance_by_level(1000.0, 200).sum().round(3))
     1000.0
     """
     edge = torch.arange(N_BINS + 1, dtype=torch.float64) * WIDTH
-    below = (1 - torch.erfc(edge / 2**0.5)) ** 4
+    beyond = torch.erfc(edge / 2**0.5) / 2
+    heavier = (edge.clamp(max=6.0) ** 3 / (6 * max(rows, 1.0) ** 0.5)).exp()
+    below = (1 - 2 * beyond) ** 3 * (1 - beyond - (beyond * heavier).clamp(max=0.5)).clamp_min(0)
     below[-1] = 1.0
     return np.asarray(n_pairs * below.diff().numpy())
 
 
-def _times(shown: Indices, there: NDArray[np.float64], n_variables: int) -> Vector:
-    """How many times more often a pair of each level came by chance than the network believes."""
+def _times(share: NDArray[np.float64], by_chance: NDArray[np.float64], n_variables: int) -> Vector:
+    """How many times more often a pair of each level came by chance than the network believes.
+
+    `share` of the pairs of a level are shown, and `by_chance` of them have no relation.
+    """
     wider = n_variables / USUAL
-    share = np.maximum.accumulate(np.minimum(shown / np.maximum(there, 1.0), 1.0))
-    by_chance = np.minimum(chance_by_level(there.sum()) / np.maximum(there, 1.0), 1 - 1e-9)
-    by_chance = np.minimum.accumulate(by_chance)  # the stronger a pair, the less it is chance
+    share = np.maximum.accumulate(np.minimum(share, 1.0))
+    by_chance = np.minimum.accumulate(np.minimum(by_chance, 1 - 1e-9))  # the stronger a pair, the less it is chance
     odds = by_chance / (1 - by_chance) / wider
     return np.asarray(1 + (wider - 1) * np.sqrt(share) * odds / (odds + RELATED), dtype=np.float32)
