@@ -31,6 +31,7 @@ array([[0, 0, 1, 0],
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -540,6 +541,8 @@ class Elimination:
             self._children_left[nodes[chosen > 0]] += 1
         self._waiting = list(range(len(parents)))[::-1]
         self._gains: dict[int, float] = {}
+        self._heap: list[tuple[float, int]] = []
+        self._changed = set(range(len(parents)))
 
     def order(self) -> list[int]:
         """Take everything away; return it in that order, children before their parents."""
@@ -565,7 +568,15 @@ class Elimination:
         return self.board.count(node, self._around(node)) == self.board.count(node, self.parents[node])
 
     def _best(self) -> int:
-        return max(sorted(n for n in self.left if not self._children_left[n]), key=self._gain)
+        """The sink that gains most, the first of equal ones; only gains that may have changed are weighed anew."""
+        for node in self._changed & self.left:
+            if not self._children_left[node]:
+                heapq.heappush(self._heap, (-self._gain(node), node))
+        self._changed.clear()
+        while True:
+            loss, node = heapq.heappop(self._heap)
+            if node in self.left and not self._children_left[node] and -loss == self._gain(node):
+                return node
 
     def _gain(self, node: int) -> float:
         """Worth of the v-structures that `node` adds as a sink; remembered until a neighbour goes."""
@@ -582,3 +593,4 @@ class Elimination:
         for node in around.tolist():
             self._gains.pop(node, None)
             self._waiting.append(node)
+            self._changed.add(node)
