@@ -306,10 +306,12 @@ class SparseResult(Answer):
         places = _find_places(self.names, names)
         return self._part(np.array(places, dtype=np.int64))
 
-    def _part(self, places: Indices) -> Result:
+    def _part(self, places: Indices, inside: Indices | None = None) -> Result:
+        """The answer for variables by place; `inside` are the listed pairs among them, if somebody knows."""
         where = np.full(self.n_variables, -1)
         where[places] = np.arange(len(places))
-        inside = (where[self.pairs] >= 0).all(axis=1)
+        if inside is None:
+            inside = np.flatnonzero((where[self.pairs] >= 0).all(axis=1))
         i, j = where[self.pairs[inside]].T
         size = len(places)
         dead = np.flatnonzero(np.isin([self.names[k] for k in places.tolist()], self.constant))
@@ -470,10 +472,12 @@ class SparseResult(Answer):
         part_of = connected_parts(links.i, links.j, self.n_variables)
         sizes = np.bincount(part_of, minlength=self.n_variables)
         size_of = sizes[part_of[links.i]]
+        members_of, links_of = _Groups(part_of), _Groups(part_of[links.i])
+        one, other = part_of[self.pairs].T
+        pairs_of = _Groups(np.where(one == other, one, -1))
         for root in np.flatnonzero((sizes > 2) & (sizes <= SMALL_PART)).tolist():
-            members = np.flatnonzero(part_of == root)
-            adjacency = self._part(members).cpdag(threshold).adjacency
-            inside = np.flatnonzero(part_of[links.i] == root)
+            members, inside = members_of[root], links_of[root]
+            adjacency = self._part(members, pairs_of[root]).cpdag(threshold).adjacency
             i, j = np.searchsorted(members, links.i[inside]), np.searchsorted(members, links.j[inside])
             code[inside] = adjacency[i, j] - adjacency[j, i]
         is_large = size_of > SMALL_PART
@@ -638,6 +642,24 @@ class SparseResult(Answer):
         from graphbam.output.wide import write_page
 
         return write_page(self, path, chosen)
+
+
+class _Groups:
+    """Places of equal numbers, found once for all of them.
+
+    Examples
+    --------
+    >>> _Groups(np.array([3, 1, 3]))[3].tolist()
+    [0, 2]
+    """
+
+    def __init__(self, numbers: Indices) -> None:
+        self.order = np.argsort(numbers, kind="stable")
+        self.sorted = numbers[self.order]
+
+    def __getitem__(self, number: int) -> Indices:
+        start, end = np.searchsorted(self.sorted, [number, number + 1])
+        return self.order[start:end]
 
 
 def _find_places(names: Sequence[str], wanted: Iterable[str]) -> list[int]:
