@@ -223,13 +223,13 @@ def ask_neighbourhoods(
     blocks = (Block(opener, table.part(plan.hoods[k].columns), plan.hoods[k]) for k in todo)
     clock = _Clock(len(plan.hoods), len(todo), tell)
     clock.announce(estimate_seconds(loaded, len(todo) * len(table.x_bmd), table.x_bmd.shape[1], plan.size))
-    for number, pairs in asked.executor.run(_ask_block, blocks):
+    for number, pairs in asked.executor.run(ask_block, blocks):
         shelf.put(todo[number], pairs)
         clock.tick()
     return join([shelf.get(k) for k in range(len(plan.hoods))], plan, n_variables)
 
 
-def _ask_block(block: Block) -> Pairs:
+def ask_block(block: Block) -> Pairs:
     """What the network says of pairs with an end in the core of a neighbourhood; a mean over the passes."""
     assert block.hood is not None
     said = run_network(block.opener.open(), *block.table).each_table(len(block.table.x_bmd))[0]
