@@ -7,9 +7,11 @@ import gzip
 import io
 import tracemalloc
 
+import anndata
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 
 import graphbam as gb
 from cases import each
@@ -74,7 +76,10 @@ def write_all(frame, folder):
     frame.to_feather(folder / "t.feather")
     frame.to_excel(folder / "t.xlsx", index=False)
     np.save(folder / "t.npy", frame.to_numpy(float))
-    return [frame, frame.to_numpy(float), dict(frame), io.BytesIO(content), *sorted(folder.iterdir())]
+    x_md = frame.to_numpy(float)
+    sparse = scipy.sparse.coo_array(x_md)
+    cells = anndata.AnnData(scipy.sparse.csr_matrix(x_md), var=pd.DataFrame(index=list(frame.columns)))
+    return [frame, x_md, dict(frame), sparse, cells, io.BytesIO(content), *sorted(folder.iterdir())]
 
 
 def test_the_same_rows_however_it_came(frame, tmp_path):
@@ -194,6 +199,14 @@ def test_what_was_set_stays_with_its_rows(frame, tmp_path):
     assert (joined.n_rows, joined.set_md[:, 1].sum(), len(joined.x_md)) == (N_ROWS, 12, 49)
     with pytest.raises(TableError, match="has 399 rows, the table 400"):
         read_experiment(frame, mask[1:], limit=LIMIT)
+
+
+def test_sparse_rows_that_are_not_read_are_never_opened(frame, monkeypatch):
+    opened = []
+    plain = scipy.sparse.csr_array.toarray
+    monkeypatch.setattr(scipy.sparse.csr_array, "toarray", lambda self: opened.append(self.shape) or plain(self))
+    read_table(scipy.sparse.csr_array(frame.to_numpy(float)), limit=LIMIT)
+    assert opened == [(50, 3)]
 
 
 # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -157,12 +157,24 @@ def load_frame(data: Any, limit: RowLimit = ALL) -> Loaded:
     elif hasattr(data, "read"):
         (found, changes, n_rows), source = _load_stream(data, limit)
     else:
+        data, n_before = _thin_out(data, limit)
         found, kind = _load_memory(data)
-        changes, n_rows, source = [], len(found), f"{kind} with {found.shape[0]} rows and {found.shape[1]} columns"
+        n_rows = len(found) if n_before is None else n_before
+        changes, source = [], f"{kind} with {n_rows} rows and {found.shape[1]} columns"
     frame, rows = _as_frame(found), limit.choose(n_rows)
     if rows is not None and len(frame) == n_rows:  # what was not read in pieces
         frame = take_rows(frame, rows)
     return Loaded(frame, source, changes + limit.tell(n_rows), n_rows, rows)
+
+
+def _thin_out(data: Any, limit: RowLimit) -> tuple[Any, int | None]:
+    """Leave rows out of what grows when it is read, sparse matrices and AnnData, and say how many it had; else None."""
+    is_sparse, is_anndata = hasattr(data, "tocsr"), hasattr(data, "X") and hasattr(data, "var_names")
+    shape = getattr(data.X if is_anndata else data, "shape", None)
+    rows = limit.choose(shape[0]) if shape and (is_sparse or is_anndata) else None
+    if rows is None or shape is None:
+        return data, None
+    return (data.tocsr() if is_sparse else data)[rows], shape[0]
 
 
 def take_rows(frame: pd.DataFrame, rows: npt.NDArray[np.int64]) -> pd.DataFrame:
