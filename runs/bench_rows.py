@@ -6,8 +6,8 @@
 
 `memory` makes files of 50 columns in a folder that is deleted afterwards (1.5 GB), and runs the command line in a
 process of its own for each. `average` draws worlds whose graph is known and infers each from its first rows, with one
-draw (``large="subsample"``) or with several (``large="average"``). Worlds that are settled by a thousand rows, others
-than the first, are left out: there is nothing to gain in them (directed AP above .95).
+draw (``large="subsample"``) or with several (``large="average"``). Half of the tables of a world are as drawn; of the
+others those are left out that a thousand rows, other than the first, settle (directed AP above .95).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ N_COLUMNS = 50
 
 N_VARIABLES = 12
 WORLDS = ("broad", "textbook", "as-found", "designed")
-ASKED = ((1000, "subsample"), (5000, "subsample"), (100_000, "subsample"), (100_000, "average"))
+ASKED = ((1000, "subsample"), (5000, "subsample"), (100_000, "average"))
 MOST_ROWS = 100_000
 SETTLED = 0.95
 BINS = 15
@@ -153,15 +153,16 @@ def answer(table: SimulatedTable, rows: slice, large: str) -> tuple[gb.Result, P
 
 @functools.lru_cache(maxsize=1)
 def draw_world(world: str, seed: int) -> SimulatedTable:
-    """A table of as many rows as are ever asked about, of a world that a thousand of them do not settle."""
+    """A table of as many rows as are ever asked about; for odd seeds, one that a thousand of them do not settle."""
     preset, named = (world, {}) if world in PRESETS else ("broad", {"world": world})
     for number in itertools.count(1000 * (1 + WORLDS.index(world)) + 50 * seed):
         table = simulate_table(n_samples=MOST_ROWS, n_variables=N_VARIABLES, preset=preset, seed=number, **named)
         if not table.graph.adjacency.any() or (np.isfinite(table.x_md).mean(axis=0) < 0.5).any():
             continue
         last = answer(table, slice(-1000, None), "subsample")
-        if len(last[0].names) == N_VARIABLES and score_result(*last)["directed_ap"] <= SETTLED:
-            return table
+        if len(last[0].names) < N_VARIABLES or (seed % 2 and score_result(*last)["directed_ap"] > SETTLED):
+            continue
+        return table
     raise AssertionError
 
 

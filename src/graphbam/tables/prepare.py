@@ -17,7 +17,7 @@ The rules, in the order they are applied, to a table of which at most twenty tim
    ``independent_rows=True``. Nothing else depends on the order of the rows that were read.
 5. Rows are put into an order that depends on their content only, so that neither row order nor column order
    nor units can change what a seeded draw picks. More than `max_rows` rows: one seeded draw (``"subsample"``)
-   or up to eight disjoint draws whose answers are averaged (``"average"``).
+   or up to twenty disjoint draws of at most 1500 rows, whose probabilities are averaged (``"average"``).
 6. Columns are standardised by `standardise`, the function that also prepares the simulated tables of training; it
    tames heavy tails with a robust scale.
 
@@ -54,7 +54,9 @@ MAX_MISSING_IN_COLUMN = 0.70
 MAX_ROWS_DROPPED = 0.05
 NEGLIGIBLE_ROWS = 0.1
 """Share of rows that neighbours which resemble each other may cost before anybody is warned."""
-MAX_PASSES = 8
+MAX_PASSES, ROWS_AVERAGED = 20, 1500
+"""Draws that are averaged, at most, and rows in each: as many as the longest tables of training have. Longer draws take
+the square of the time, and the network is too sure of them; more draws change nothing (docs/performance.md)."""
 FEW_ROWS = 20
 MOST_REGRESSED = 2000
 """With more columns than this, gaps get medians: an inverse of all correlations would take minutes."""
@@ -733,21 +735,21 @@ def draw_passes(n_rows: int, config: PrepareConfig, notes: Notes, n_found: int |
     shuffled = np.random.default_rng(config.seed).permutation(n_rows)
     if config.large == "subsample":
         notes.changes.append(f"{config.max_rows} of {n_rows} rows drawn at random (seed {config.seed})")
-        _warn_of_draw(config.max_rows, n_found or n_rows, notes, averaged=False)
+        _warn_of_draw(config.max_rows, n_found or n_rows, "weak links need more; set large to average", notes)
         return (np.sort(shuffled[: config.max_rows]),)
-    n_passes = min(MAX_PASSES, -(-n_rows // config.max_rows))
-    size = min(config.max_rows, n_rows // n_passes)
+    most = min(config.max_rows, ROWS_AVERAGED)
+    n_passes = min(MAX_PASSES, -(-n_rows // most))
+    size = min(most, n_rows // n_passes)
     done = f"answers of {n_passes} disjoint draws of {size} out of {n_rows} rows averaged (seed {config.seed})"
     notes.changes.append(done)
     if n_passes * size < (1 - MAX_ROWS_DROPPED) * (n_found or n_rows):
-        _warn_of_draw(n_passes * size, n_found or n_rows, notes, averaged=True)
+        _warn_of_draw(n_passes * size, n_found or n_rows, f"links too weak for {size} of them are not found", notes)
     return tuple(np.sort(shuffled[k * size : (k + 1) * size]) for k in range(n_passes))
 
 
-def _warn_of_draw(n_used: int, n_rows: int, notes: Notes, *, averaged: bool) -> None:
-    averages = "" if averaged else "set large to average, or "
-    share = f"{n_used} of {n_rows} rows used ({n_used / n_rows:.{0 if 100 * n_used >= n_rows else 2}%})"
-    notes.warnings.append(f"{share}: weak links need more; {averages}raise max rows")
+def _warn_of_draw(n_used: int, n_rows: int, advice: str, notes: Notes) -> None:
+    share = f"{n_used / n_rows:.{0 if 100 * n_used >= n_rows else 2}%}"
+    notes.warnings.append(f"{n_used} of {n_rows} rows used ({share}): {advice}")
 
 
 def _count(n: int, noun: str) -> str:
