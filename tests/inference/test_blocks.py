@@ -182,3 +182,9 @@ def test_a_wide_table_that_does_not_fit_is_refused_before_anything_is_done(chain
     with pytest.raises(ConfigError, match=r"200 rows × 60 variables take about .* GB .* \(about \d+ would fit\)"):
         gb.infer(chains, weights=spy)
     assert spy.shapes == []
+
+
+def test_beyond_what_was_seen_to_hold_a_warning_says_so(chains, small_hoods, monkeypatch):
+    assert not any("by chance" in sentence for sentence in gb.infer(chains, weights=PartialCorrelation()).warnings)
+    monkeypatch.setattr("graphbam.inference.journey.SURE_UP_TO", 50)
+    assert any("among 60 columns" in s for s in gb.infer(chains, weights=PartialCorrelation()).warnings)

@@ -47,7 +47,7 @@ KEPT_FROM = 0.01
 
 MISSED = 1.5
 """Links that no neighbourhood shows, for each one that is shown although the screen had not named it: the median of
-sixteen simulated tables of 1,000 to 20,000 columns; half of them lie between .7 and 3."""
+sixteen simulated tables of 1,000 to 20,000 columns; half of them lie between .8 and 2."""
 
 BYTES_PER_CELL, BYTES_PER_PRODUCT = 110.0, 12.0
 """What preparing and screening take for each cell of a table, and for each pair whose numbers are held at a time …"""

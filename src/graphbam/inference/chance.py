@@ -14,7 +14,7 @@ times
   discovery rate (Efron, 2004). Far beyond what chance gives, w = 0 and nothing changes.
 
 Up to 300 columns nothing changes at all. `RELATED` and the root were fitted on simulated tables of 1,000 to 20,000
-columns and 150 to 400 rows, as docs/performance.md tells.
+columns and 150 to 400 rows; docs/performance.md tells how well they hold on others.
 """
 
 from __future__ import annotations

@@ -59,6 +59,9 @@ if TYPE_CHECKING:
 MATRIX_UP_TO = 2000
 """A wide table with more columns than this gets a `SparseResult`: the matrices of a `Result` would take gigabytes."""
 
+SURE_UP_TO = 5000
+"""Columns up to which targets of false links were seen to hold, within half of them, in simulated tables."""
+
 OF_THE_WHOLE = {"n_variables", "effective_rank"}
 """What is measured of a table and is another thing for its neighbourhoods, which are what the network sees."""
 
@@ -377,6 +380,11 @@ def _warn_about_width(joined: Joined | None, n_columns: int) -> list[str]:
         return [
             f"{n_columns} variables were asked about at once: so many are beyond what the network was made for, and "
             f"its answer gets worse and worse from {WHOLE_UP_TO} on (docs/performance.md); leave blocks as it is"
+        ]
+    if joined is not None and n_columns > SURE_UP_TO:
+        return [
+            f"among {n_columns} columns some of the best pairs by chance still pose as links: up to twice as many were "
+            "false as a target allows in simulated tables (docs/performance.md)"
         ]
     return []
 
