@@ -124,11 +124,12 @@ def test_pages_have_the_results_of_the_rows(monkeypatch):
 
 def test_the_shares_of_broad_are_those_of_the_page():
     config = SimulationConfig.broad()
-    rows = re.findall(r"^\| `([\w-]+)` (\.\d+) \|", (DOCS / "worlds.md").read_text(encoding="utf-8"), re.MULTILINE)
-    effects = ("hidden", "interventions", "missing")
-    assert {name: float(share) for name, share in rows} == {name: getattr(config, name) for name in effects} | dict(
-        config.worlds
-    )
+    text = (DOCS / "worlds.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` (\.\d+) \| ([\w .]+) \|", text, re.MULTILINE)
+    effects = {name: getattr(config, name) for name in ("hidden", "interventions", "missing")}
+    assert {name: float(share) for name, share, _ in rows} == effects | dict(config.worlds)
+    assert {name: float(share) for name, _, share in rows if share.startswith(".")} == dict(config.small_worlds)
+    assert {name for name, _, share in rows if share == "the same"} == set(effects)
 
 
 def read_blocks(name):

@@ -27,6 +27,9 @@ MIXINGS = ("unit", "literal")
 CLIPS = ("hard", "soft")
 """What happens beyond ±5 standard deviations: cut, or bent towards ±6 with tanh."""
 
+SMALL = 4
+"""Tables of at most so many variables may have shares of worlds of their own: `SimulationConfig.small_worlds`."""
+
 UNSEEN = ("postnonlinear", "sigmoid", "tree")
 """Mechanisms kept out of every preset, so that they can serve as the unseen test."""
 
@@ -134,6 +137,8 @@ class SimulationConfig:
     worlds: Mapping[str, float] = field(default_factory=dict)
     """Share of tables that come from each named world (a key of `WORLDS` or of `PRESETS`) instead of from all of the
     above; `hidden` and `missing` of this config hold there too, `interventions` in presets and in `SETTABLE` worlds."""
+    small_worlds: Mapping[str, float] = field(default_factory=dict)
+    """The same for tables of at most `SMALL` variables, where it says anything; `worlds` holds for the others."""
     robust: bool = False
     """Winsorise heavy tails of the finished columns at robust limits before the last z-score."""
 
@@ -146,8 +151,9 @@ class SimulationConfig:
         object.__setattr__(self, "weight_range", _weight_range(self.weight_range))
         for name in ("mechanisms", "graphs", "noises"):
             object.__setattr__(self, name, {k: float(v) for k, v in getattr(self, name).items()})
-        _check_worlds(self.worlds)
-        object.__setattr__(self, "worlds", {name: float(share) for name, share in self.worlds.items()})
+        for name in ("worlds", "small_worlds"):
+            _check_worlds(getattr(self, name))
+            object.__setattr__(self, name, {world: float(share) for world, share in getattr(self, name).items()})
         _check_choice("chebyshev", self.chebyshev, CHEBYSHEV_VARIANTS)
         _check_choice("mixing", self.mixing, MIXINGS)
         _check_choice("clip", self.clip, CLIPS)
@@ -164,7 +170,12 @@ class SimulationConfig:
     def dependent_rows(self) -> bool:
         """Whether a row of a table may depend on the rows before it."""
         own = max(self.autocorrelated, self.sluggish, self.confounded) > 0
-        return own or any(name in SERIES or (name in PRESETS and PRESETS[name].dependent_rows) for name in self.worlds)
+        named = (*self.worlds, *self.small_worlds)
+        return own or any(name in SERIES or (name in PRESETS and PRESETS[name].dependent_rows) for name in named)
+
+    def worlds_at(self, n_variables: int) -> Mapping[str, float]:
+        """Shares of the named worlds among tables of so many variables."""
+        return self.small_worlds if self.small_worlds and n_variables <= SMALL else self.worlds
 
     @classmethod
     def preset(cls, name: str) -> SimulationConfig:
@@ -224,7 +235,7 @@ class SimulationConfig:
         if noise_share is not None:
             changes |= {"noise_share": noise_share, "noise_share_lean": 1.0, "noise_share_pooled": False}
         if changes:
-            changes |= {"worlds": {}}
+            changes |= {"worlds": {}, "small_worlds": {}}
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -411,7 +422,7 @@ PRESETS["textbook"] = dataclasses.replace(
 )
 PRESETS["broad"] = dataclasses.replace(
     PRESETS["broad-1"],
-    hidden=0.22,
+    hidden=0.30,
     interventions=0.12,
     missing=0.20,
     worlds={
@@ -424,5 +435,14 @@ PRESETS["broad"] = dataclasses.replace(
         "collinear": 0.04,
         "flows": 0.04,
         "questionnaire": 0.03,
+    },
+    small_worlds={
+        "as-found": 0.40,
+        "designed": 0.22,
+        "textbook": 0.06,
+        "monitoring": 0.06,
+        "gene-dynamics": 0.02,
+        "flows": 0.02,
+        "questionnaire": 0.02,
     },
 )

@@ -102,7 +102,7 @@ def sample_tables(
     (torch.Size([4, 50, 10]), torch.int8, torch.Size([4, 10, 10]))
     """
     device = torch.device(device)
-    if not (config.hidden or config.worlds):
+    if not (config.hidden or config.worlds_at(n_variables)):
         plan = plan_tables(
             rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples, device_type=device.type
         )
@@ -140,8 +140,8 @@ def split_batch(rng: torch.Generator, config: SimulationConfig, shape: Shape) ->
     Every group costs about as many steps as a whole batch of one kind, so there are few: the config's own worlds with
     and without hidden variables, and one named world for every `TABLES_PER_WORLD` tables, with or without.
     """
-    n_tables = shape.n_tables
-    named_b = torch.rand(n_tables, generator=rng) < sum(config.worlds.values())
+    n_tables, worlds = shape.n_tables, config.worlds_at(shape.n_variables)
+    named_b = torch.rand(n_tables, generator=rng) < sum(worlds.values())
     drawn_b = torch.randint(max(1, n_tables // TABLES_PER_WORLD), (n_tables,), generator=rng)
     hides_b = torch.rand(n_tables, generator=rng) < config.hidden
     groups = [
@@ -149,8 +149,8 @@ def split_batch(rng: torch.Generator, config: SimulationConfig, shape: Shape) ->
         TableGroup(None, draw_extra(rng, shape.n_variables), (~named_b & hides_b).nonzero()[:, 0]),
     ]
     for k in drawn_b[named_b].unique().tolist():
-        weights = torch.tensor(list(config.worlds.values()))
-        world = list(config.worlds)[int(torch.multinomial(weights, 1, generator=rng))]
+        weights = torch.tensor(list(worlds.values()))
+        world = list(worlds)[int(torch.multinomial(weights, 1, generator=rng))]
         hides = float(torch.rand((), generator=rng)) < config.hidden and world not in LOOPS
         n_hidden = draw_extra(rng, shape.n_variables) if hides else 0
         groups.append(TableGroup(world, n_hidden, (named_b & (drawn_b == k)).nonzero()[:, 0]))

@@ -458,6 +458,9 @@ MONOTONE = 0.75
 MOST_PARENTS = 5
 """Of variables in worlds as found."""
 
+BLENDED = 0.25
+"""Share of effects as found in which noise is not added but is one more argument of the function."""
+
 PLAIN = 1.0
 """Kind of the noise as found that is normal; all others are below."""
 
@@ -469,7 +472,8 @@ def as_found(
     """Variables as found in tables of all sorts, two or more.
 
     Causes are grids, counts, ages, bounded or skewed, with up to ten humps. Effects are random splines of them (or
-    lines, powers, exponentials, steps), with noise from the same marginals that may depend on the causes as well.
+    lines, powers, exponentials, steps), with noise from the same marginals that may depend on the causes as well; one
+    effect in four is a smooth function of causes and noise together.
     Whatever befalls a column (logarithmic growth, rounding, ceilings) befalls causes and effects alike, so that no
     direction follows from the looks of a column.
     """
@@ -498,7 +502,7 @@ def _find_variables(
     degrees = (0.9, 0.95) if n_variables == 2 else (1.0, 3.5)
     adj_bee = limit_parents(rng, draw_graphs(rng, n_tables, n_variables, kinds, degrees), MOST_PARENTS)
     kind_n, size_n, plain_n, looks_n, growth_n = draw_alike(rng, 5, n_tables, n_variables).flatten(1)
-    ratio_n, bent_n = rand(rng, 2, n_tables * n_variables)
+    ratio_n, bent_n, blends_n = rand(rng, 3, n_tables * n_variables)
     kind_n = torch.where((plain_n < 0.4) & adj_bee.any(1).flatten(), PLAIN, kind_n)
     noise_nm, ratio_n = found_marginal(rng, kind_n, size_n, n_samples), 0.08 * 25**ratio_n  # noise over signal
     if choose:
@@ -513,7 +517,10 @@ def _find_variables(
             bend_nm = torch.zeros_like(parents_nm)
             bend_nm[is_bent_n] = random_spline(rng, parents_nm[is_bent_n])
             spread_km = torch.exp(0.8 * unit(step.add_up(bend_nm)).clamp(-3, 3))
-            y_km = unit(step.add_up(found_response(rng, parents_nm))) + ratio_n[step.row_k, None] * spread_km * y_km
+            own_km = ratio_n[step.row_k, None] * spread_km * y_km
+            y_km = unit(step.add_up(found_response(rng, parents_nm))) + own_km
+            blends_k = blends_n[step.row_k] < BLENDED
+            y_km[blends_k] = blend(rng, unit(step.add_up(parents_nm))[blends_k], own_km[blends_k])
         looks_k1, growth_k1 = looks_n[step.row_k, None], growth_n[step.row_k, None]
         y_km = unit(found_looks(rng, looks_k1, growth_k1, unit(y_km)).clamp(-8, 8))
         x_nm[step.row_k] = put(cells, (step.row_k // n_variables, step.row_k % n_variables), y_km)
@@ -614,6 +621,29 @@ def random_spline(rng: torch.Generator, x_nm: Tensor, n_knots: int = 6) -> Tenso
     y_nm = torch.zeros_like(x_nm)
     for k in range(n_knots):
         y_nm.addcmul_(height_nk[:, k, None], ((x_nm - knot_nk[:, k, None]) * slope_nk[:, k, None]).tanh_())
+    return unit(y_nm)
+
+
+def blend(rng: torch.Generator, x_nm: Tensor, e_nm: Tensor, n_waves: int = 24) -> Tensor:
+    """A smooth random function of two numbers, x and e, drawn anew for each row: a sum of waves.
+
+    Both reach as far as the function does in about one to three bends; where e is small it nearly follows x alone.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> x, e = torch.randn(2, 5, 400, generator=rng)
+    >>> blend(rng, x, e).std(1).allclose(torch.ones(5), atol=0.01)
+    True
+    """
+    n_rows = len(x_nm)
+    reach_n2 = 0.3 * 4 ** rand(rng, n_rows, 2)
+    waves_nk2 = randn(rng, n_rows, n_waves, 2) * reach_n2[:, None]
+    phase_nk, height_nk = 2 * math.pi * rand(rng, n_rows, n_waves), randn(rng, n_rows, n_waves)
+    y_nm = torch.zeros_like(x_nm)
+    for k in range(n_waves):
+        wave_nm = torch.addcmul(phase_nk[:, k, None], waves_nk2[:, k, :1], x_nm)
+        y_nm.addcmul_(height_nk[:, k, None], wave_nm.addcmul_(waves_nk2[:, k, 1:], e_nm).cos_())
     return unit(y_nm)
 
 

@@ -305,8 +305,11 @@ def count_rows_of(x_bmd: Tensor, config: TrainConfig) -> Tensor:
 
 
 def weigh_tables(shape: Shape) -> float:
-    """A table of d variables has about d edges among d² pairs: a plain mean over pairs would hush large tables."""
-    return (shape.n_variables / 20) ** 0.5
+    """A table of d variables has about d edges among d² pairs: a plain mean over pairs would hush large tables.
+
+    Small ones all weigh the same, since that of a pair alone would be next to nothing.
+    """
+    return (max(shape.n_variables, 8) / 20) ** 0.5
 
 
 def example_tables(*shape: int, device: torch.device) -> Tensor:
