@@ -422,8 +422,12 @@ def check_decisions(result):
 
 
 def test_arrows_less_likely_than_their_reverse_are_marked():
-    patients = gb.infer(pytest.importorskip("sklearn.datasets").load_diabetes(as_frame=True).frame)
-    graph = patients.cpdag()
+    """A network that says a → b → c → d → a with certainty is contradicted somewhere by any graph."""
+    ring = np.roll(np.eye(4), 1, axis=1)
+    p = np.where((ring + ring.T > 0)[..., None], [0.05, 0.95, 0.0], [0.98, 0.02, 0.0])
+    says = 0.9 * ring + 0.05 * ring.T
+    circle = Result(tuple("abcd"), p, directions=ring + 0.5 * (ring + ring.T == 0), compelled=says)
+    graph = circle.cpdag()
     arrows = graph.adjacency > graph.adjacency.T
     against = arrows & (graph.arrow_probability_dd < graph.arrow_probability_dd.T)
     assert against.any()
@@ -432,7 +436,21 @@ def test_arrows_less_likely_than_their_reverse_are_marked():
     marked = graph.table().query("forced")
     assert set(marked["edge"]) == {"->"}
     assert len(marked) == graph.forced.sum() < arrows.sum()
-    check_decisions(patients)
+    check_decisions(circle)
+
+
+def test_an_arrow_is_drawn_where_it_is_far_likelier_than_none():
+    p = np.full((3, 3, 3), [0.02, 0.98, 0.0])
+    p[0, 1] = p[1, 0] = [0.02, 0.0, 0.98]
+    for sure, drawn in ((0.75, 0), (0.95, 2)):
+        says = np.zeros((3, 3))
+        says[0, 2] = says[1, 2] = sure
+        result = Result(tuple("abc"), p, directions=np.where(says > 0, 0.9, 0.1), compelled=says)
+        assert (result.cpdag().adjacency > result.cpdag().adjacency.T).sum() == drawn
+
+
+def test_decisions_on_patients():
+    check_decisions(gb.infer(pytest.importorskip("sklearn.datasets").load_diabetes(as_frame=True).frame))
 
 
 @pytest.mark.skipif(not NAMES_OF_TABLES, reason=f"third-party tables are not at {DATA}")

@@ -53,6 +53,10 @@ CLASSES = ("none", "skeleton", "moral")
 ORDERED = ("directions", "compelled", "hidden_causes", "ancestors")
 """Fields of a result that say something of ordered pairs."""
 
+CAUTION = 5.0
+"""How many mistakes more an arrow in `Result.cpdag` counts for where no data can tell a direction: it is drawn where it is
+six times as likely as that. Arrows of the second network are weighed as in the paper, without it."""
+
 SUSPECT_FROM = 0.1
 """A common child is named for pairs at least this likely to be moral …"""
 
@@ -395,8 +399,8 @@ class Result(Answer):
     ) -> OrientedGraph:
         """The links of `skeleton`, directed as far as the data and prior knowledge decide.
 
-        Of the CPDAGs with these links, the one expected to be nearest to the truth; see
-        `graphbam.directions.cpdag.nearest_cpdag`.
+        Of the CPDAGs with these links, the one expected to be nearest to the truth, where an arrow that no data can tell
+        counts for `CAUTION` mistakes more; see `graphbam.directions.cpdag.nearest_cpdag`.
 
         Parameters
         ----------
@@ -504,7 +508,7 @@ class Result(Answer):
         """Choose links and arrows; remembered, since files, picture and report ask for the same again."""
         if ("cpdag", cut) not in self._decided:
             arrow_dd = self.compelled_probabilities
-            adjacency = nearest_cpdag(self._beliefs, arrow_dd, cut)
+            adjacency = nearest_cpdag(self._beliefs, arrow_dd, cut, 0.0 if self.compelled is None else CAUTION)
             self._decided["cpdag", cut] = self._orient(adjacency, arrow_dd, cut)
         return self._decided["cpdag", cut]
 

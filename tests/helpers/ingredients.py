@@ -77,11 +77,11 @@ def orient(adj, rows=(), forbidden=None, accept=0.5, unclaimed=0.01):
     return Directed(graph, arrow_probabilities(beliefs))
 
 
-def decide(p_dd3, rows=(), cut=CUTS[0], forbidden=None):
+def decide(p_dd3, rows=(), cut=CUTS[0], forbidden=None, caution=0.0):
     """The graph that is chosen by probabilities and immoralities."""
     beliefs = Beliefs(p_dd3, rows, forbidden)
     arrow_dd = arrow_probabilities(beliefs)
-    return Directed(cpdag.nearest_cpdag(beliefs, arrow_dd, cut), arrow_dd)
+    return Directed(cpdag.nearest_cpdag(beliefs, arrow_dd, cut, caution), arrow_dd)
 
 
 class Numbers:

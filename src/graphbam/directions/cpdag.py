@@ -9,6 +9,10 @@ that is
     1 − p · arrow[i, j]                        for i → j,
     1 − p · (1 − arrow[i, j] − arrow[j, i])    for i — j.
 
+Where links are given, an arrow on a link that is open in truth may cost more: no data can tell its direction, and a reader
+takes an arrow for something that data told. With a `caution` of c it costs c on top, so that arrows are drawn where they
+are c + 1 times as likely as open ones.
+
 The arrows of a CPDAG cannot be taken back one by one: some follow from others, and a skeleton with long cycles has some
 in any case. So an arrow may be drawn although its reverse, or none, is likelier; such arrows are *forced*.
 
@@ -77,7 +81,7 @@ SAME = 1e-9
 # ── what is expected of a graph ───────────────────────────────────────────────────────────────────────────
 
 
-def expected_shd(graph: ArrayLike, p_dd: ArrayLike, arrow_dd: ArrayLike) -> float:
+def expected_shd(graph: ArrayLike, p_dd: ArrayLike, arrow_dd: ArrayLike, caution: float = 0.0) -> float:
     """Structural Hamming distance to expect between a graph and the true CPDAG.
 
     Parameters
@@ -88,6 +92,8 @@ def expected_shd(graph: ArrayLike, p_dd: ArrayLike, arrow_dd: ArrayLike) -> floa
         Calibrated probability that i and j are adjacent.
     arrow_dd : array_like, shape (d, d)
         Probability of i → j given that i and j are adjacent; [i, j] and [j, i] sum to at most one.
+    caution : float
+        What an arrow on a link that is open in truth costs on top.
 
     Returns
     -------
@@ -103,17 +109,17 @@ def expected_shd(graph: ArrayLike, p_dd: ArrayLike, arrow_dd: ArrayLike) -> floa
     edges, link_dd = check_adjacency(graph), np.asarray(p_dd, dtype=float)
     if edges.shape != link_dd.shape:
         raise GraphError(f"the graph has {len(edges)} variables, the probabilities {len(link_dd)}; give equal sizes.")
-    return _distance(edges, link_dd, np.asarray(arrow_dd, dtype=float))
+    return _distance(edges, link_dd, np.asarray(arrow_dd, dtype=float), caution)
 
 
-def _distance(edges: BoolMatrix, p_dd: Matrix, arrow_dd: Matrix) -> float:
-    return float(np.triu(_expected_cost(edges, p_dd, arrow_dd), 1).sum())
+def _distance(edges: BoolMatrix, p_dd: Matrix, arrow_dd: Matrix, caution: float = 0.0) -> float:
+    return float(np.triu(_expected_cost(edges, p_dd, arrow_dd, caution), 1).sum())
 
 
-def _expected_cost(edges: BoolMatrix, p_dd: Matrix, arrow_dd: Matrix) -> Matrix:
-    """Probability, for each pair, that its edge is wrong; symmetric."""
+def _expected_cost(edges: BoolMatrix, p_dd: Matrix, arrow_dd: Matrix, caution: float = 0.0) -> Matrix:
+    """Probability, for each pair, that its edge is wrong, and `caution` times that of an arrow on an open link."""
     is_open = 1 - arrow_dd - arrow_dd.T
-    right = np.where(edges & edges.T, is_open, np.where(edges, arrow_dd, arrow_dd.T))
+    right = np.where(edges & edges.T, is_open, np.where(edges, arrow_dd, arrow_dd.T) - caution * is_open)
     return np.asarray(np.where(edges | edges.T, 1 - p_dd * right, p_dd))
 
 
@@ -133,7 +139,7 @@ def forced_arrows(graph: ArrayLike, arrow_dd: Matrix) -> BoolMatrix:
 # ── the choice ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def nearest_cpdag(beliefs: Beliefs, arrow_dd: Matrix, cut: Cut) -> Adjacency:
+def nearest_cpdag(beliefs: Beliefs, arrow_dd: Matrix, cut: Cut, caution: float = 0.0) -> Adjacency:
     """The CPDAG expected to be nearest to the true one, among those with the links of a cut.
 
     Parameters
@@ -145,6 +151,8 @@ def nearest_cpdag(beliefs: Beliefs, arrow_dd: Matrix, cut: Cut) -> Adjacency:
     cut : Cut
         Chooses the links; see `choose_links`. With the objective ``"shd"`` they are chosen for the smallest distance as
         well, so that some of those above 0.5 are left out.
+    caution : float
+        What an arrow on a link that is open in truth costs on top, for given links.
 
     Returns
     -------
@@ -184,7 +192,7 @@ def nearest_cpdag(beliefs: Beliefs, arrow_dd: Matrix, cut: Cut) -> Adjacency:
     """
     if cut.objective == "shd":
         return _AnyLinks(beliefs, arrow_dd).nearest()
-    return _GivenLinks(beliefs, arrow_dd, choose_links(beliefs, cut)).nearest()
+    return _GivenLinks(beliefs, arrow_dd, choose_links(beliefs, cut), caution).nearest()
 
 
 def choose_links(beliefs: Beliefs, cut: Cut) -> BoolMatrix:
@@ -210,8 +218,8 @@ def _strictnesses(beliefs: Beliefs) -> list[float]:
 class _GivenLinks:
     """The CPDAGs with given links, and what is expected of them."""
 
-    def __init__(self, beliefs: Beliefs, arrow_dd: Matrix, links_dd: BoolMatrix) -> None:
-        self.p_dd, self.arrow_dd, self.links_dd = beliefs.p_dd, arrow_dd, links_dd
+    def __init__(self, beliefs: Beliefs, arrow_dd: Matrix, links_dd: BoolMatrix, caution: float) -> None:
+        self.p_dd, self.arrow_dd, self.links_dd, self.caution = beliefs.p_dd, arrow_dd, links_dd, caution
         self.skeleton, self.strictnesses = _Skeleton(beliefs, links_dd), _strictnesses(beliefs)
 
     def nearest(self) -> Adjacency:
@@ -223,7 +231,7 @@ class _GivenLinks:
         return best
 
     def cost(self, graph: Adjacency) -> float:
-        return _distance(graph > 0, self.p_dd, self.arrow_dd)
+        return _distance(graph > 0, self.p_dd, self.arrow_dd, self.caution)
 
     def _nearer(self, graph: Adjacency, tried: set[frozenset[Triple]]) -> Adjacency | None:
         """The first nearer graph among those that differ by one immorality, if there is one."""
@@ -261,8 +269,9 @@ class _GivenLinks:
     def _doubt(self, graph: Adjacency) -> Matrix:
         """By how much each link would cost less with the likeliest mark; symmetric."""
         open_dd = 1 - self.arrow_dd - self.arrow_dd.T
-        best_dd = self.p_dd * np.maximum(np.maximum(self.arrow_dd, self.arrow_dd.T), open_dd)
-        doubt_dd = _expected_cost(graph > 0, self.p_dd, self.arrow_dd) - (1 - best_dd)
+        arrow_dd = np.maximum(self.arrow_dd, self.arrow_dd.T) - self.caution * open_dd
+        best_dd = self.p_dd * np.maximum(arrow_dd, open_dd)
+        doubt_dd = _expected_cost(graph > 0, self.p_dd, self.arrow_dd, self.caution) - (1 - best_dd)
         return np.where(self.links_dd & (doubt_dd > SAME), doubt_dd, 0.0)
 
     def _ranked(self, doubt_dd: Matrix) -> list[Triple]:
