@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -151,8 +152,11 @@ def calibrate_edges(loaded: LoadedWeights, config: SimulationConfig, n_tables: i
 def domain_ranges(config: TrainConfig, n_tables: int) -> dict[str, list[float]]:
     """Ranges from worlds with independent rows and nothing hidden: a few training tables are otherwise, but every user
     wants to be told."""
-    others = {name: share for name, share in config.simulation.worlds.items() if name not in SERIES}
-    worlds = dataclasses.replace(config.simulation, autocorrelated=0.0, sluggish=0.0, confounded=0.0, worlds=others)
+    plain: dict[str, Any] = {"autocorrelated": 0.0, "sluggish": 0.0, "confounded": 0.0}
+    for field in ("worlds", "small_worlds"):
+        shares = getattr(config.simulation, field)
+        plain[field] = {name: share for name, share in shares.items() if name not in SERIES}
+    worlds = dataclasses.replace(config.simulation, **plain)
     rng = torch.Generator().manual_seed(33)
     features = []
     for shape in shape_grid(config):

@@ -195,5 +195,5 @@ def _config_of(
             raise ConfigError(
                 f"world={world!r} has feedback loops, which must not run through hidden variables; leave hidden out"
             )
-        changes |= {"worlds": {world: 1.0}, "robust": True}
+        changes |= {"worlds": {world: 1.0}, "small_worlds": {}, "robust": True}
     return dataclasses.replace(config, **changes) if changes else config

@@ -136,7 +136,8 @@ def worlds_unlike(config: SimulationConfig) -> SimulationConfig:
         "measurement_noise": 0.4,
         "autocorrelated": 0.15,
     }
-    mixed: dict[str, Any] = {"mechanisms": dict.fromkeys(UNSEEN, 1.0), "per_node_mechanisms": 0.5, "worlds": {}}
+    mixed: dict[str, Any] = {"mechanisms": dict.fromkeys(UNSEEN, 1.0), "per_node_mechanisms": 0.5}
+    mixed |= {"worlds": {}, "small_worlds": {}}
     return dataclasses.replace(config, **mixed, **spoilt, hidden=0.35, interventions=0.0, missing=0.1)
 
 
