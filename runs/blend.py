@@ -1,29 +1,49 @@
 """Weights between two: those a run started from, and those it ended with.
 
+    python runs/blend.py edges out/run/weights.safetensors --judge 200
     python runs/blend.py edges out/run/weights.safetensors --share 0.75 -o out/blend.safetensors
 
 A run on new kinds of worlds gains on them and may lose on tables that no simulator makes; part of the way back often
-keeps most of the gain and undoes the loss (Wortsman et al., 2022, "Robust fine-tuning of zero-shot models"). Where the
-later network is the larger one, the earlier is grown first, so that both compute with the same layers.
+keeps most of the gain and undoes the loss (Wortsman et al., 2022, "Robust fine-tuning of zero-shot models"). How far
+back is for simulated worlds to decide that training did not have: `--judge` prints the losses of five shares on tables
+of such worlds, and of `broad`. Where the later network is the larger one, the earlier is grown first, so that both
+compute with the same layers.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import dataclasses
 
 import torch
 
 from graphbam.nn.weights import load_network, save_weights
 from graphbam.training.loop import grow_weights
+from parts import judge, make_judges
+
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the later weights that `--judge` looks at."""
 
 
 def main() -> None:
     options = read_options()
     before, after = load_network(options.before), load_network(options.after)
     network, header = after.network, after.header
-    start, end = grow_weights(before.network, network, options.before), network.state_dict()
-    network.load_state_dict({name: torch.lerp(start[name], end[name], options.share) for name in end})
+    start, end = grow_weights(before.network, network, options.before), copy.deepcopy(network.state_dict())
+
+    def go(share: float) -> None:
+        network.load_state_dict({name: torch.lerp(start[name], end[name], share) for name in end})
+
+    if options.judge:
+        judges = make_judges(options.judge, torch.device("cpu"))
+        for share in SHARES:
+            go(share)
+            scores = judge(network, judges)
+            sums = {name: sum(loss for key, loss in scores.items() if key.startswith(name)) for name in judges}
+            print(f"{share:4.2f}", "  ".join(f"{name} {loss:.4f}" for name, loss in sums.items()), flush=True)
+        return
+    go(options.share)
     notes = {**header.notes, "blend": options.share}
     save_weights(options.output, network, dataclasses.replace(header, notes=notes))
     print(f"{options.output}: {options.share:g} of {options.after}, the rest of {options.before}")
@@ -33,10 +53,15 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("before", help="name or path of the weights that the run started from")
     parser.add_argument("after", help="weights that it ended with")
-    parser.add_argument("--share", type=float, required=True, help="0: those before, 1: those after")
-    parser.add_argument("-o", "--output", required=True)
+    parser.add_argument("--share", type=float, help="0: those before, 1: those after")
+    parser.add_argument("-o", "--output")
+    parser.add_argument(
+        "--judge", type=int, metavar="TABLES", help="print losses on so many tables of each shape instead"
+    )
     options = parser.parse_args()
-    if not 0 <= options.share <= 1:
+    if not options.judge and (options.share is None or options.output is None):
+        parser.error("give --share and -o, or --judge")
+    if options.share is not None and not 0 <= options.share <= 1:
         parser.error(f"--share {options.share} is no share between 0 and 1")
     return options
 

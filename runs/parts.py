@@ -28,6 +28,7 @@ from torch import Tensor
 
 from graphbam.nn.edge_net import RAW_POLES, EdgeNet, EdgeNetConfig, PairHead
 from graphbam.nn.features import N_CORRELATIONS, N_SIZES
+from graphbam.nn.network import Network
 from graphbam.nn.weights import load_network
 from graphbam.simulation import SimulationConfig
 from graphbam.training import Budget, TrainConfig, train
@@ -160,24 +161,33 @@ def measure(name: str, seed: int, options: argparse.Namespace) -> dict[str, Any]
     budget = Budget(steps=options.steps, decay=True, save_seconds=1e9, report_seconds=30)
     place = {"device": options.device, "workers": options.workers}
     path = train(config, folder, budget=budget, compile_blocks=False, **place)
-    return {"part": name, "seed": seed, "steps": options.steps} | judge(path, config, options)
+    network = load_network(path, types=[EdgeNet]).network
+    device = torch.device("cuda" if options.device != "cpu" and torch.cuda.is_available() else "cpu")
+    scores = judge(network.to(device), make_judges(options.tables, device))
+    return {"part": name, "seed": seed, "steps": options.steps} | scores
+
+
+def make_judges(n_tables: int, device: torch.device) -> dict[str, list[AnswerBatch]]:
+    """Tables of every shape that judge, by name: worlds like those of training and worlds unlike them."""
+    task, config, judges = AnswerTask(None), TrainConfig.answers(burst=1), {}
+    for number, (name, worlds) in enumerate({"broad": BROAD, "unlike": worlds_unlike(BROAD)}.items()):
+        asked = replace(config, simulation=worlds)
+        rngs = [torch.Generator().manual_seed(1000 * number + d) for d, _ in JUDGES]
+        judges[name] = [
+            task.burst(rng, asked, Shape(n_tables, m, d), device) for rng, (d, m) in zip(rngs, JUDGES, strict=True)
+        ]
+    return judges
 
 
 @torch.no_grad()
-def judge(path: Path, config: TrainConfig, options: argparse.Namespace) -> dict[str, float]:
+def judge(network: Network, judges: dict[str, list[AnswerBatch]]) -> dict[str, float]:
     """Mean loss of each answer over the shapes, for either judge."""
-    network, task = load_network(path, types=[EdgeNet]).network, PartsTask(None)
-    device = torch.device("cuda" if options.device != "cpu" and torch.cuda.is_available() else "cpu")
-    network, scores = network.to(device).eval(), {}
-    for number, (judge_name, worlds) in enumerate({"broad": BROAD, "unlike": worlds_unlike(BROAD)}.items()):
-        losses = []
-        for d, m in JUDGES:
-            rng = torch.Generator().manual_seed(1000 * number + d)
-            asked = replace(config, simulation=worlds, burst=1)
-            batch = task.burst(rng, asked, Shape(options.tables, m, d), device)
-            losses.append(measure_losses(network(batch.x_bmd, batch.rows_b, batch.marks_bmd), batch))
+    network.eval()
+    scores = {}
+    for name, batches in judges.items():
+        losses = [measure_losses(network(batch.x_bmd, batch.rows_b, batch.marks_bmd), batch) for batch in batches]
         for answer in ANSWERS:
-            scores[f"{judge_name} {answer}"] = sum(loss[answer].item() for loss in losses) / len(losses)
+            scores[f"{name} {answer}"] = sum(loss[answer].item() for loss in losses) / len(losses)
     return scores
 
 
