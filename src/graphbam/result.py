@@ -53,9 +53,9 @@ CLASSES = ("none", "skeleton", "moral")
 ORDERED = ("directions", "compelled", "hidden_causes", "ancestors")
 """Fields of a result that say something of ordered pairs."""
 
-CAUTION = 6.0
+CAUTION = 2.0
 """How many mistakes more an arrow in `Result.cpdag` counts for where no data can tell a direction: it is drawn where it is
-seven times as likely as that. Arrows of the second network are weighed as in the paper, without it."""
+three times as likely as that. Arrows of the second network are weighed as in the paper, without it."""
 
 SUSPECT_FROM = 0.1
 """A common child is named for pairs at least this likely to be moral …"""
