@@ -298,8 +298,8 @@ MUTANTS = (
     ),
     Mutant(
         "directions/cpdag.py",
-        "right = np.where(edges & edges.T, is_open, np.where(edges, arrow_dd, arrow_dd.T))",
-        "right = np.where(edges & edges.T, is_open, np.where(edges, arrow_dd.T, arrow_dd))",
+        "right = np.where(edges & edges.T, is_open, np.where(edges, arrow_dd, arrow_dd.T) - caution * is_open)",
+        "right = np.where(edges & edges.T, is_open, np.where(edges, arrow_dd.T, arrow_dd) - caution * is_open)",
         "tests/directions/test_cpdag.py",
         "an arrow is judged by the probability of its opposite",
     ),

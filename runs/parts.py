@@ -35,7 +35,7 @@ from graphbam.training import Budget, TrainConfig, train
 from graphbam.training.calibration import worlds_unlike
 from graphbam.training.config import Forward, Objective, register_task
 from graphbam.training.data import AnswerBatch, Shape
-from graphbam.training.objectives import AnswerLoss, AnswerTask, answer_loss, edge_loss, weigh_tables
+from graphbam.training.objectives import SMALL, AnswerLoss, AnswerTask, answer_loss, edge_loss, weigh_tables
 
 GRID: dict[str, Any] = {"variables": (2, 5, 10, 20, 40), "samples": (50, 150, 400), "stagger": 1}
 JUDGES = ((2, 400), (5, 200), (10, 200), (20, 400), (40, 300))
@@ -125,7 +125,7 @@ class PartsTask(AnswerTask):
         """As `AnswerTask`, one part of the loss left out of what is learnt."""
         losses = measure_losses(forward(batch.x_bmd, batch.rows_b, batch.marks_bmd), batch)
         total = torch.stack([loss for name, loss in losses.items() if name != self.without]).sum()
-        return Objective(total * weigh_tables(batch.shape), (total, *losses.values()))
+        return Objective(total * weigh_tables(batch.shape, SMALL), (total, *losses.values()))
 
 
 def measure_losses(logits_bdd7: Tensor, batch: AnswerBatch) -> dict[str, Tensor]:

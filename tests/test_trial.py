@@ -65,8 +65,8 @@ def test_2_missing_cells_make_no_links_and_are_told():
 
 def test_3_an_arrow_less_likely_than_its_reverse_is_marked(diabetes, cells):
     against = 0
-    for result in (diabetes, cells):
-        graph = result.cpdag()
+    for result, objective in itertools.product((diabetes, cells), ("links", "shd")):
+        graph = result.cpdag(objective=objective)
         p_dd = result.compelled_probabilities
         drawn = (graph.adjacency > 0) & (graph.adjacency.T == 0)
         against_dd = drawn & (p_dd < p_dd.T)

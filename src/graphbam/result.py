@@ -54,8 +54,8 @@ ORDERED = ("directions", "compelled", "hidden_causes", "ancestors")
 """Fields of a result that say something of ordered pairs."""
 
 CAUTION = 2.0
-"""How many mistakes more an arrow in `Result.cpdag` counts for where no data can tell a direction: it is drawn where it is
-three times as likely as that. Arrows of the second network are weighed as in the paper, without it."""
+"""How many mistakes more an arrow in `Result.cpdag` counts for where no data can tell a direction: it is drawn where it
+is three times as likely as that. Arrows of the second network are weighed as in the paper, without it."""
 
 SUSPECT_FROM = 0.1
 """A common child is named for pairs at least this likely to be moral …"""
@@ -399,8 +399,8 @@ class Result(Answer):
     ) -> OrientedGraph:
         """The links of `skeleton`, directed as far as the data and prior knowledge decide.
 
-        Of the CPDAGs with these links, the one expected to be nearest to the truth, where an arrow that no data can tell
-        counts for `CAUTION` mistakes more; see `graphbam.directions.cpdag.nearest_cpdag`.
+        Of the CPDAGs with these links, the one expected to be nearest to the truth, where an arrow that no data can
+        tell counts for `CAUTION` mistakes more; see `graphbam.directions.cpdag.nearest_cpdag`.
 
         Parameters
         ----------

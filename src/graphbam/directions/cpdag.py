@@ -9,9 +9,9 @@ that is
     1 − p · arrow[i, j]                        for i → j,
     1 − p · (1 − arrow[i, j] − arrow[j, i])    for i — j.
 
-Where links are given, an arrow on a link that is open in truth may cost more: no data can tell its direction, and a reader
-takes an arrow for something that data told. With a `caution` of c it costs c on top, so that arrows are drawn where they
-are c + 1 times as likely as open ones.
+Where links are given, an arrow on a link that is open in truth may cost more: no data can tell its direction, and a
+reader takes an arrow for something that data told. With a `caution` of c it costs c on top, so that an arrow is drawn
+where it is c + 1 times as likely as none, unless it follows from others.
 
 The arrows of a CPDAG cannot be taken back one by one: some follow from others, and a skeleton with long cycles has some
 in any case. So an arrow may be drawn although its reverse, or none, is likelier; such arrows are *forced*.

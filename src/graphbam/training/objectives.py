@@ -27,6 +27,9 @@ from graphbam.training.data import (
     simulate_structures,
 )
 
+SMALL = 8
+"""Where directions are learnt, smaller tables weigh as much as those of so many variables: a pair's would be hushed."""
+
 # ── losses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -222,7 +225,7 @@ class AnswerTask(Task):
         classes = edge_loss(logits_bdd7[..., :n_classes], batch.classes_bdd)
         answers = answer_loss(logits_bdd7[..., n_classes:], batch)
         total = classes.total() + answers.total()
-        return Objective(total * weigh_tables(batch.shape), (total, *classes, *answers))
+        return Objective(total * weigh_tables(batch.shape, SMALL), (total, *classes, *answers))
 
     def example(self, device: torch.device) -> tuple[Tensor, ...]:
         """A few tables, their rows and marks."""
@@ -304,12 +307,12 @@ def count_rows_of(x_bmd: Tensor, config: TrainConfig) -> Tensor:
     return torch.full((len(x_bmd),), float(x_bmd.shape[1]))
 
 
-def weigh_tables(shape: Shape) -> float:
+def weigh_tables(shape: Shape, fewest: int = 1) -> float:
     """A table of d variables has about d edges among d² pairs: a plain mean over pairs would hush large tables.
 
-    Small ones all weigh the same, since that of a pair alone would be next to nothing.
+    Those of up to `fewest` variables all weigh the same.
     """
-    return (max(shape.n_variables, 8) / 20) ** 0.5
+    return (max(shape.n_variables, fewest) / 20) ** 0.5
 
 
 def example_tables(*shape: int, device: torch.device) -> Tensor:
