@@ -6,7 +6,7 @@
 Sections, each with its own rows in SECTION.csv: `tables` (third-party tables), `pairs` (cause-effect pairs, columns
 swapped at random), `reversible` (links of linear Gaussian worlds that no data can direct), `hidden`, `calibration`
 (simulated tables of all kinds), `missing`, `interventions`, `time`. Prints target and measurement of each score, writes
-them to targets.csv, and a reliability diagram of each answer, reliability-ANSWER.png, of the sections that have any.
+them to targets.csv, and a reliability diagram of each answer, reliability.png, of the sections that have any.
 Time is held against that of other weights (`--beside`). Answers come from `graphbam.infer`, as a user gets them; means
 are over families, at most 600 rows of a table.
 """
@@ -464,8 +464,8 @@ def main() -> None:
         if name == "tables":
             print_worst(outcome.rows)
     pd.DataFrame(lines).to_csv(options.out / "targets.csv", index=False, float_format="%.4f")
-    for answer in ANSWERS:
-        draw_reliability(answer, {name: claims[name][answer] for name in claims if answer in claims[name]}, options.out)
+    curves = {answer: {name: said[answer] for name, said in claims.items() if answer in said} for answer in ANSWERS}
+    draw_reliability({answer: found for answer, found in curves.items() if found}, options.out / "reliability.png")
 
 
 def mean_over_families(rows: list[Row]) -> dict[str, float]:
@@ -506,23 +506,28 @@ def print_worst(rows: list[Row], n_worst: int = 8) -> None:
             print(f"  lowest {score}: " + ", ".join(f"{family} {value:.2f}" for family, value in worst.items()))
 
 
-def draw_reliability(answer: str, curves: dict[str, Claims], folder: Path) -> None:
-    """What was seen where a probability was said (often enough), one curve per section, and how often it was said."""
+def draw_reliability(curves: dict[str, dict[str, Claims]], path: Path) -> None:
+    """A column for each answer: what was seen where a probability was said (often enough), one curve per section, and
+    how often it was said."""
     import matplotlib.pyplot as plt
 
     if not curves:
         return
-    figure, (above, below) = plt.subplots(2, 1, figsize=(4, 5), sharex=True, height_ratios=[3, 1], layout="constrained")
-    above.plot([0, 1], [0, 1], color="0.7", linewidth=1)
-    for section, claims in curves.items():
-        said, seen, number = reliability(*claims)
-        label, often = f"{section}, error {expected_calibration_error(*claims):.3f}", number >= FEWEST
-        (line,) = above.plot(said[often], seen[often], "o-", markersize=4, label=label)
-        below.stairs(*np.histogram(claims.p_n, 15, (0, 1)), color=line.get_color())
-    above.set(title=f"{answer}: said and seen", ylabel="frequency", xlim=(0, 1), ylim=(0, 1))
-    below.set(xlabel="probability", ylabel="number", yscale="log")
-    above.legend(frameon=False)
-    figure.savefig(folder / f"reliability-{answer}.png", dpi=130)
+    across = min(len(curves), 3)
+    figure = plt.figure(figsize=(3.6 * across, 4.6 * -(-len(curves) // across)), layout="constrained")
+    parts = np.atleast_1d(figure.subfigures(-(-len(curves) // across), across)).flat
+    for part, (answer, by_section) in zip(parts, curves.items(), strict=False):
+        above, below = part.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+        above.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+        for section, claims in by_section.items():
+            said, seen, number = reliability(*claims)
+            label, often = f"{section}, error {expected_calibration_error(*claims):.3f}", number >= FEWEST
+            (line,) = above.plot(said[often], seen[often], "o-", markersize=4, label=label)
+            below.stairs(*np.histogram(claims.p_n, 15, (0, 1)), color=line.get_color())
+        above.set(title=f"{answer}: said and seen", ylabel="frequency", xlim=(0, 1), ylim=(0, 1))
+        below.set(xlabel="probability", ylabel="number", yscale="log")
+        above.legend(frameon=False)
+    figure.savefig(path, dpi=110)
     plt.close(figure)
 
 

@@ -65,7 +65,7 @@ def test_every_section_measures_what_has_a_target(run_script, weights, data, tmp
     assert set(held["met"][held["section"] != "time"]) <= {"yes", "no"}
     assert set(held["met"][held["section"] == "time"]) == {"not said"}  # there is nothing beside
     assert all((tmp_path / "out" / f"{section}.csv").is_file() for section in sections)
-    assert [path.name for path in (tmp_path / "out").glob("*.png")] == ["reliability-hidden.png"]
+    assert [path.name for path in (tmp_path / "out").glob("*.png")] == ["reliability.png"]
 
 
 def test_a_target_is_met_or_not_and_what_is_not_said_is_named(run_script):
