@@ -27,6 +27,7 @@ ALLOWED = {
     "benchmarks": PRODUCT | {"simulation", "training"},
     "cli": PRODUCT | MAKING | {"web"},
     "web": PRODUCT | {"cli"},
+    "__main__": {"cli"},
 }
 """A room, and the rooms or modules it may import, inside functions too; itself, always."""
 
@@ -55,7 +56,7 @@ OPTIONAL = {
 FOREIGN = {"graphs": {"numpy"}, "directions": {"numpy"}, "nn": {"numpy", "torch", "safetensors", "triton"}}
 """Rooms that load with little: the packages they may import at the top of a module."""
 
-ROOT = {"__init__", "errors", "result", "sparse", "inference"}
+ROOT = {"__init__", "errors", "result", "sparse", "inference", "__main__"}
 """All that may lie in the root; rooms are packages."""
 
 FILES = sorted(SRC.rglob("*.py"))
