@@ -3,6 +3,7 @@
     python runs/parts.py -o out/parts --device cuda --jobs 6          # all parts, three seeds; goes on where it stopped
     python runs/parts.py -o out/try --steps 3 --cells 4000 --tables 2 --seeds 1 --parts all "no direction"
     python runs/parts.py -o out/parts --show                          # the table, from the rows that are there
+    python runs/parts.py -o runs/results/parts --show --write docs/training.md
 
 Every run learns every answer from `broad` tables of up to forty variables, from scratch, and has the data of all other
 runs of its seed, unless what is left out is a kind of world. Runs are processes of their own. The judges are fixed:
@@ -26,6 +27,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from benchmark_tables import to_markdown, write_between
 from graphbam.nn.edge_net import RAW_POLES, EdgeNet, EdgeNetConfig, PairHead
 from graphbam.nn.features import N_CORRELATIONS, N_SIZES
 from graphbam.nn.network import Network
@@ -41,6 +43,8 @@ GRID: dict[str, Any] = {"variables": (2, 5, 10, 20, 40), "samples": (50, 150, 40
 JUDGES = ((2, 400), (5, 200), (10, 200), (20, 400), (40, 300))
 """Variables and samples of the tables that judge."""
 ANSWERS = ("classes", *AnswerLoss._fields)
+SHOWN = ["broad classes", *(f"unlike {answer}" for answer in ANSWERS)]
+"""What a page shows."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,8 @@ class LeanNet(EdgeNet):
         for place in self.part.blind(self.config):
             seen[place] = 0.0
         weight.data *= seen
-        weight.register_hook(lambda slope: slope * seen.to(slope))
+        self.register_buffer("seen", seen, persistent=False)  # it goes where the network goes: steps are recorded there
+        weight.register_hook(lambda slope: slope * self.seen)
 
 
 @register_task
@@ -206,6 +211,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=0, help="processes that simulate, for each run")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--show", action="store_true", help="only print the table of the rows that are there")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put a shorter table into a page")
     parser.add_argument("--one", nargs=2, metavar=("PART", "SEED"), help="a single run, in this process")
     options = parser.parse_args()
     rows = Path(options.out, "parts.csv")
@@ -214,7 +220,10 @@ def main() -> None:
         return
     if not options.show:
         run_all(rows, options)
-    print(tabulate(pd.read_csv(rows)).to_string())
+    table = tabulate(pd.read_csv(rows))
+    print(table.to_string())
+    if options.write:
+        write_between(options.write, "parts", to_markdown(table[SHOWN].reset_index()))
 
 
 def run_all(rows: Path, options: argparse.Namespace) -> None:
@@ -252,7 +261,8 @@ def tabulate(frame: pd.DataFrame) -> pd.DataFrame:
     others = frame[frame["part"] != "all"]
     change = 100 * (others[losses].to_numpy() / whole.loc[others["seed"]].to_numpy() - 1)
     table = pd.DataFrame(change, columns=losses).assign(part=others["part"].to_numpy()).groupby("part", sort=False)
-    mean, error = table.mean(), table.sem().fillna(0.0)  # of one seed there is none
+    order = [part for part in PARTS if part in table.groups]
+    mean, error = table.mean().loc[order], table.sem().fillna(0.0).loc[order]  # of one seed there is no error
     shown = [
         [f"{m:+.1f} ± {e:.1f}" for m, e in zip(*pair, strict=True)]
         for pair in zip(mean.values, error.values, strict=True)

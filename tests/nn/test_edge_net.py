@@ -111,6 +111,37 @@ def test_the_head_tells_large_tables_from_small_ones(rng, net):
     assert (net(x) - net(x.repeat(8, 1))).abs().max() > 1e-4  # the same correlations on eight times the evidence
 
 
+@torch.no_grad()
+def test_a_table_whose_rows_come_three_times_says_in_stretches_what_it_says_once(rng, net):
+    """Stretches are every n-th row, and no more rows count than see each other; the ridge weighs M − 1 rows of M."""
+    x = tables(rng, 2, 40, 5)
+    often = x.repeat_interleave(3, dim=-2)
+    once = net(x)
+    near = {"rtol": 0, "atol": 1e-5}
+    assert_close(net(often, stretch=40), once, **near)
+    assert_close(net(often, rows=[120.0, 120.0], stretch=40), once, **near)
+    assert_close(net(often, rows=[30.0, 30.0], stretch=40), net(x, rows=[30.0, 30.0]), **near)
+    assert not torch.allclose(net(often), once, **near)
+
+
+@torch.no_grad()
+def test_a_stretch_as_long_as_the_table_changes_nothing(rng, net):
+    x = tables(rng, 30, 4)
+    assert_close(net(x, stretch=30), net(x), rtol=0, atol=0)
+    assert_close(net(x, stretch=500), net(x), rtol=0, atol=0)
+
+
+@torch.no_grad()
+def test_relations_of_a_long_table_are_means_over_its_stretches(rng, net):
+    """Rows see none of another stretch: two tables laid into each other, row by row, are related as each alone."""
+    one, other = tables(rng, 2, 1, 30, 4)
+    both = torch.stack([one, other], 2).flatten(1, 2)
+    found = net._relate_rows(both, both.dtype, None, 30)
+    apart = zip(*(net._relate_rows(x, x.dtype, None, 30) for x in (one, other)), strict=True)
+    for mean, parts in zip(found, apart, strict=True):
+        assert_close(mean, torch.stack(parts).mean(0))
+
+
 def test_rows_are_those_of_the_table_unless_another_number_is_given(rng, net):
     x = tables(rng, 2, 9, 5)
     assert_close(net(x, torch.tensor([9.0, 9.0])), net(x))

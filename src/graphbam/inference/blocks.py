@@ -27,7 +27,15 @@ from graphbam.errors import ConfigError, Setting
 from graphbam.graphs.graph import MORAL, NONE, SKELETON
 from graphbam.inference.chance import Chance, weigh_chance
 from graphbam.inference.executors import Executor, Processes
-from graphbam.inference.networks import Said, Weights, loaded_on_cpu, open_weights, run_network, spell_source
+from graphbam.inference.networks import (
+    Said,
+    Weights,
+    loaded_on_cpu,
+    longest_stretch,
+    open_weights,
+    run_network,
+    spell_source,
+)
 from graphbam.inference.screen import (
     CELLS_AT_ONCE,
     Candidates,
@@ -280,7 +288,8 @@ def estimate_wide_memory(
     network = getattr(loaded, "network", None)
     one = 0.0
     if network is not None and loaded_on_cpu(network):
-        one = estimate_memory(network.config, min(n_passes, chunk_size(n_rows, size)), n_rows, min(size, n_columns))
+        at_once = min(n_passes, chunk_size(n_rows, size))
+        one = estimate_memory(network.config, at_once, n_rows, min(size, n_columns), longest_stretch(loaded))
     return BYTES_AT_LEAST + max(
         BYTES_PER_CELL * n_rows * n_columns + BYTES_PER_PRODUCT * min(CELLS_AT_ONCE, n_columns**2),
         BYTES_PER_ANSWER * n_answers + (n_workers * (one + BYTES_PER_WORKER) or one),

@@ -35,6 +35,7 @@ from graphbam.inference.networks import (
     Said,
     Weights,
     describe_device,
+    longest_stretch,
     mark_cells,
     open_networks,
     run_network,
@@ -286,7 +287,8 @@ def _describe_answer(
     """What a result says beside its pairs."""
     known = config.knowledge or Knowledge()
     ranges = {name: list(limits) for name, limits in (networks.edges.header.domain or {}).items()}
-    features = ready.features if joined is None else {k: v for k, v in ready.features.items() if k not in OF_THE_WHOLE}
+    features = {k: v for k, v in ready.features.items() if joined is None or k not in OF_THE_WHOLE}
+    features["n_samples"] = min(features["n_samples"], longest_stretch(networks.edges) or features["n_samples"])
     unlike = judge_domain(features, ranges)
     verdict = ("outside" if unlike else "inside") if ranges else None
     return {

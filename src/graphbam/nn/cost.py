@@ -104,8 +104,12 @@ class Work(NamedTuple):
         return max(operations, self.bytes / H200_BYTES)
 
 
-def forward_work(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int) -> Work:
+def forward_work(
+    config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int, stretch: int | None = None
+) -> Work:
     """Work of a forward pass of tables, or of structures, counted from the formulas up to small change.
+
+    Rows see at most a `stretch` of others, if there is one.
 
     Examples
     --------
@@ -116,7 +120,7 @@ def forward_work(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variabl
     cells, pairs = n_tables * n_samples * d, n_tables * d * d
     projections = 2 * c * c * (4 if config.attention_output else 3)
     attributes = config.attribute_layers * (projections + 4 * c * d)
-    samples = config.sample_layers * (projections + 4 * c * n_samples)
+    samples = config.sample_layers * (projections + 4 * c * shorten(n_samples, stretch))
     dense = config.dense_layers * 2 * c * (2 * config.dense_hidden or c)
     layers = config.attribute_layers + config.sample_layers + config.dense_layers
     pair_blocks = config.pair_layers * (2 * p * (9 * q + 4 * p) + 6 * q * d)
@@ -131,12 +135,24 @@ def forward_work(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variabl
     )
 
 
+def shorten(n_samples: int, stretch: int | None) -> int:
+    """Rows of the longest of the equal stretches that a table is cut into.
+
+    Examples
+    --------
+    >>> shorten(5000, 1500), shorten(400, 1500), shorten(5000, None)
+    (1250, 400, 5000)
+    """
+    return -(-n_samples // -(-n_samples // stretch)) if stretch else n_samples
+
+
 def count_work(loaded: Any, n_samples: int, widths: Sequence[int]) -> float:
     """Operations for so many samples of each of these numbers of variables; 0 for weights that are no network."""
     network = getattr(loaded, "network", None)
     if network is None:
         return 0.0
-    return sum(forward_work(network.config, 1, n_samples, width).on_cpu() for width in widths)
+    stretch = getattr(loaded, "stretch", None)
+    return sum(forward_work(network.config, 1, n_samples, width, stretch).on_cpu() for width in widths)
 
 
 def measure_speed(size: int = 768) -> float:
@@ -173,11 +189,16 @@ BYTES_PER_MATRIX = 40.0
 """… and a pair of variables for each channel of matrices. Both are measured; the larger part decides, since most of the
 other is given back by then, all but a quarter."""
 
+BYTES_PER_CELL = 24.0
+"""What a cell takes as a number: as it came, and in double precision."""
+
 BYTES_PER_THREAD = 5e7
 """Blocks that a thread has under way, or keeps for the next ones."""
 
 
-def estimate_memory(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int) -> float:
+def estimate_memory(
+    config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int, stretch: int | None = None
+) -> float:
     """Bytes that a forward pass of so many tables at once takes on a CPU, beside the network itself.
 
     Examples
@@ -185,7 +206,8 @@ def estimate_memory(config: EdgeNetConfig, n_tables: int, n_samples: int, n_vari
     >>> 1.3 < estimate_memory(EdgeNetConfig(), 1, 500, 1000) / 2**30 < 2
     True
     """
-    cells = BYTES_PER_CHANNEL * config.channels * n_samples * n_variables
+    seen = shorten(n_samples, stretch)
+    cells = BYTES_PER_CHANNEL * config.channels * seen * n_variables + BYTES_PER_CELL * n_samples * n_variables
     pairs = BYTES_PER_MATRIX * config.spd_channels * n_variables**2
     tables = n_tables * (max(cells, pairs) + min(cells, pairs) / 4)
     return tables + min(tables, BYTES_PER_THREAD * torch.get_num_threads())
@@ -206,7 +228,9 @@ def free_memory() -> float | None:
     return free if most.strip() == "max" else min(free, float(most) - float(used))
 
 
-def check_memory(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int) -> None:
+def check_memory(
+    config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int, stretch: int | None = None
+) -> None:
     """Refuse tables that would not fit into memory, before the system kills the process.
 
     Raises
@@ -214,8 +238,8 @@ def check_memory(config: EdgeNetConfig, n_tables: int, n_samples: int, n_variabl
     ConfigError
         With what it would take, what is free, and the way out.
     """
-    needed = estimate_memory(config, n_tables, n_samples, n_variables)
-    refuse_beyond(needed, lambda most: estimate_memory(config, 1, n_samples, most), n_samples, n_variables)
+    needed = estimate_memory(config, n_tables, n_samples, n_variables, stretch)
+    refuse_beyond(needed, lambda most: estimate_memory(config, 1, n_samples, most, stretch), n_samples, n_variables)
 
 
 def refuse_beyond(needed: float, estimate: Callable[[int], float], n_samples: int, n_variables: int) -> None:

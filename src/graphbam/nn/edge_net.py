@@ -219,26 +219,28 @@ class EdgeNet(Network):
         self.register_buffer("even", torch.tensor(_EVEN[:n_logits]) / 2, persistent=False)
         self.register_buffer("odd", torch.tensor(_ODD[:n_logits]) / 2, persistent=False)
 
-    def forward(self, x: Tensor, rows: Rows | None = None, marks: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, rows: Rows | None = None, marks: Tensor | None = None, stretch: int | None = None
+    ) -> Tensor:
         """Tables (..., M, D), standardised or not → logits (..., D, D, 3), or 7 with `answers`.
 
         Those of classes are symmetric in the two variables. `rows` says how many independent rows each table is worth,
-        where that is not M; `marks`, of the shape of the tables, which cells were `MISSING` or `SET`.
+        where that is not M; `marks`, of the shape of the tables, which cells were `MISSING` or `SET`. In a table of
+        more rows than a `stretch`, rows see those of their own stretch only, and relations are means over stretches.
         """
         with crew() if cpu.is_quick(x) else contextlib.nullcontext():
-            return self._forward(x, rows, marks)
+            return self._forward(x, rows, marks, stretch or x.shape[-2])
 
-    def _forward(self, x: Tensor, rows: Rows | None, marks: Tensor | None) -> Tensor:
+    def _forward(self, x: Tensor, rows: Rows | None, marks: Tensor | None, stretch: int) -> Tensor:
         x_bmd = standardise(x.reshape(-1, *x.shape[-2:]))
-        dtype = self.product_dtype(x_bmd)
-        h_bmdc = self._observe(x_bmd, dtype, None if marks is None else marks.reshape(x_bmd.shape))
-        raw_bcdd = s_bcdd = (
-            cpu.relate_channels(self.correlation, h_bmdc) if cpu.is_quick(h_bmdc) else self.correlation(h_bmdc)
-        )
-        s_bcdd = self._relate(s_bcdd)
+        dtype, marks_bmd = self.product_dtype(x_bmd), None if marks is None else marks.reshape(x_bmd.shape)
+        raw_bcdd, *cross = self._relate_rows(x_bmd, dtype, marks_bmd, stretch)
+        s_bcdd = self._relate(raw_bcdd)
         if self.config.log_ridge:
             s_bcdd = spd.correlate(s_bcdd, self.config.log_ridge)
-        z_bddo = self.head(x_bmd, h_bmdc, raw_bcdd, s_bcdd, rows, dtype)
+        if x_bmd.shape[1] > stretch:
+            rows = [min(float(n_rows), stretch) for n_rows in ([stretch] * len(x_bmd) if rows is None else rows)]
+        z_bddo = self.head(x_bmd, raw_bcdd, s_bcdd, *cross, rows=rows, dtype=dtype)
         turned_bddo = z_bddo.transpose(-3, -2)
         logits_bddo = (z_bddo + turned_bddo) * self.even.to(z_bddo) + (z_bddo - turned_bddo) * self.odd.to(z_bddo)
         return logits_bddo.view(*x.shape[:-2], *logits_bddo.shape[1:])
@@ -251,6 +253,21 @@ class EdgeNet(Network):
         if cpu.is_quick(x):
             return cpu.factor_dtype(x, mixed_precision=self.mixed_precision)
         return self.observation_dtype(x)
+
+    def _relate_rows(
+        self, x_bmd: Tensor, dtype: torch.dtype, marks_bmd: Tensor | None, stretch: int
+    ) -> list[Tensor]:
+        """Correlations of channels and what else the head relates them by, each (B, C, D, D): means over stretches.
+
+        A stretch is every n-th row, so that all are alike even where rows are sorted.
+        """
+        n_stretches, layers = -(-x_bmd.shape[1] // stretch), (self.correlation, *self.head.relations())
+        for k in range(n_stretches):
+            some = slice(k, None, n_stretches)
+            h_bmdc = self._observe(x_bmd[:, some], dtype, None if marks_bmd is None else marks_bmd[:, some])
+            found = [cpu.relate_channels(one, h_bmdc) if cpu.is_quick(h_bmdc) else one(h_bmdc) for one in layers]
+            total = found if k == 0 else [a + b for a, b in zip(total, found, strict=True)]
+        return total if n_stretches == 1 else [part / n_stretches for part in total]
 
     def _observe(self, x_bmd: Tensor, dtype: torch.dtype, marks_bmd: Tensor | None) -> Tensor:
         """Cells as channels, after all observation layers: (B, M, D, C)."""
@@ -324,9 +341,9 @@ def table_features(rows: Tensor, n_variables: int) -> Tensor:
     return torch.stack([((rows.log() - 5.5) / 1.5).tanh(), width], -1)
 
 
-def count_evidence(rows: Rows | None, h_bmdc: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+def count_evidence(rows: Rows | None, x_bmd: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
     """`table_features` and √M, of all tables alike or, where `rows` are given, of each: (B, 1, 1, 2), (B, 1, 1, 1)."""
-    n_samples, n_variables = h_bmdc.shape[1:3]
+    n_samples, n_variables = x_bmd.shape[1:]
     if rows is None:
         return table_features(like.new_full((), n_samples), n_variables), like.new_full((), n_samples**0.5)
     rows_b11 = torch.as_tensor(rows, dtype=like.dtype, device=like.device)[:, None, None]
@@ -352,17 +369,15 @@ class LogHead(nn.Module):
         self.size = Linear(2, config.pair_channels, bias=False)
         self.classes = class_layer(config)
 
+    def relations(self) -> tuple[CrossCovariance, ...]:
+        """What it wants to know of observations beside their correlations: nothing."""
+        return ()
+
     def forward(
-        self,
-        x_bmd: Tensor,
-        h_bmdc: Tensor,
-        raw_bcdd: Tensor,
-        s_bcdd: Tensor,
-        rows: Rows | None,
-        dtype: torch.dtype,
+        self, x_bmd: Tensor, raw_bcdd: Tensor, s_bcdd: Tensor, *, rows: Rows | None, dtype: torch.dtype
     ) -> Tensor:
         z_bcdd = spd.logm(s_bcdd) if self.matrix_log else s_bcdd
-        size = self.size(count_evidence(rows, h_bmdc, z_bcdd)[0])
+        size = self.size(count_evidence(rows, x_bmd, z_bcdd)[0])
         return self.classes((self.read(z_bcdd.movedim(1, -1)) + size).relu())
 
     def compilable(self) -> list[nn.Module]:
@@ -387,21 +402,25 @@ class PairHead(nn.Module):
         )
         self.classes = class_layer(config)
 
+    def relations(self) -> tuple[CrossCovariance, ...]:
+        """What it wants to know of observations beside their correlations."""
+        return (self.cross,)
+
     def forward(
         self,
         x_bmd: Tensor,
-        h_bmdc: Tensor,
         raw_bcdd: Tensor,
         s_bcdd: Tensor,
+        cross_bcdd: Tensor,
+        *,
         rows: Rows | None,
         dtype: torch.dtype,
     ) -> Tensor:
         if cpu.is_quick(s_bcdd):
-            return self._forward_in_blocks(x_bmd, h_bmdc, raw_bcdd, s_bcdd, rows, dtype)
-        cross_bcdd = self.cross(h_bmdc)
+            return self._forward_in_blocks(x_bmd, raw_bcdd, s_bcdd, cross_bcdd, rows, dtype)
         raw_rbcdd = spd.resolvents(raw_bcdd, RAW_POLES)
         log_rbcdd = spd.resolvents(s_bcdd, spd.log_poles().poles) if self.matrix_log else s_bcdd[None]
-        evidence, sqrt_m = count_evidence(rows, h_bmdc, s_bcdd)
+        evidence, sqrt_m = count_evidence(rows, x_bmd, s_bcdd)
         more = self._read_table(x_bmd, sqrt_m)
         z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, log_rbcdd, evidence, sqrt_m, more)
         z_bddp = z_bddp.to(dtype)
@@ -413,16 +432,15 @@ class PairHead(nn.Module):
     def _forward_in_blocks(
         self,
         x_bmd: Tensor,
-        h_bmdc: Tensor,
         raw_bcdd: Tensor,
         s_bcdd: Tensor,
+        cross_bcdd: Tensor,
         rows: Rows | None,
         dtype: torch.dtype,
     ) -> Tensor:
         """The same with `graphbam.nn.cpu`, in place and in blocks."""
-        evidence, sqrt_m = count_evidence(rows, h_bmdc, s_bcdd)
+        evidence, sqrt_m = count_evidence(rows, x_bmd, s_bcdd)
         more = self._read_table(x_bmd, sqrt_m)
-        cross_bcdd = cpu.relate_channels(self.cross, h_bmdc)
         z_bddp = self.features.mix_in_turn(raw_bcdd, cross_bcdd, s_bcdd, evidence, sqrt_m, more)
         cpu.reason(self.blocks, z_bddp, dtype)
         return self.classes(z_bddp)

@@ -232,6 +232,12 @@ class LoadedWeights(Loaded[EdgeNet]):
         """Whether the network says more of a pair than its class."""
         return self.network.config.answers
 
+    @property
+    def stretch(self) -> int | None:
+        """Rows of the longest tables of training; in longer ones, rows see each other in stretches of so many."""
+        found = (self.header.domain or {}).get("n_samples")
+        return None if found is None else int(found[1])
+
     def probabilities(
         self, x_bmd: Tensor, rows: Sequence[float] | None = None, marks_bmd: Tensor | None = None
     ) -> Tensor:
@@ -253,7 +259,7 @@ class LoadedWeights(Loaded[EdgeNet]):
 
     def logits(self, x_bmd: Tensor, rows: Sequence[float] | None = None, marks_bmd: Tensor | None = None) -> Tensor:
         """What the network says before calibration, classes first; arguments as in `probabilities`."""
-        return run_in_chunks(self.network, x_bmd, rows, marks_bmd)
+        return run_in_chunks(self.network, x_bmd, rows, marks_bmd, self.stretch)
 
 
 def answer_probabilities(
@@ -321,7 +327,11 @@ class LoadedColliders(Loaded[ImmoralityNet]):
 
 @torch.no_grad()
 def run_in_chunks(
-    network: Network, x_bmd: Tensor, rows: Sequence[float] | None = None, marks_bmd: Tensor | None = None
+    network: Network,
+    x_bmd: Tensor,
+    rows: Sequence[float] | None = None,
+    marks_bmd: Tensor | None = None,
+    stretch: int | None = None,
 ) -> Tensor:
     """Logits of equal-shaped tables, on the CPU, wherever the network is; a bounded number of cells at a time."""
     device, size = next(network.parameters()).device, chunk_size(*x_bmd.shape[1:])
@@ -330,6 +340,7 @@ def run_in_chunks(
         here = slice(start, start + size)
         more: dict[str, Any] = {} if rows is None else {"rows": rows[here]}
         more |= {} if marks_bmd is None else {"marks": marks_bmd[here].to(device)}
+        more |= {} if stretch is None or x_bmd.shape[1] <= stretch else {"stretch": stretch}
         logits.append(network(x_bmd[here].to(device, torch.float32), **more).cpu())
     return torch.cat(logits)
 
