@@ -18,6 +18,22 @@ from graphbam.result import OrientationMissingError
 from standins import Contrast, Failing, PartialCorrelation, arrows_of
 
 
+def test_rows_of_a_long_table_see_no_more_than_those_of_training(frame, tiny_path):
+    """The header says how many these are. The network is told of no more, and nobody is warned of their number."""
+    plain = load_weights(tiny_path)
+    short = dataclasses.replace(plain, header=dataclasses.replace(plain.header, domain={"n_samples": (20.0, 50.0)}))
+    assert (plain.stretch, short.stretch) == (None, 50)
+    x_bmd = torch.randn(2, 120, 4, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        torch.testing.assert_close(short.logits(x_bmd), plain.network(x_bmd, [50.0, 50.0], stretch=50))
+        torch.testing.assert_close(short.logits(x_bmd[:, :50]), plain.logits(x_bmd[:, :50]), rtol=0, atol=0)
+    assert not torch.allclose(short.logits(x_bmd), plain.logits(x_bmd))
+    result = gb.infer(frame, weights=short)
+    assert len(frame) == 120
+    assert result.domain["verdict"] == "inside"
+    assert result.domain["features"]["n_samples"] == 50
+
+
 def test_weights_are_recorded_by_name_or_path_with_device_and_precision(frame, tiny_path, monkeypatch):
     monkeypatch.chdir(tiny_path.parent)
     monkeypatch.setattr("graphbam.inference.networks.has_bfloat16", lambda: False)

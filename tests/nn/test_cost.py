@@ -19,6 +19,17 @@ from graphbam.nn.weights import load_weights
 from standins import PartialCorrelation
 
 
+def test_stretches_save_work_and_memory_of_long_tables_only():
+    config = EdgeNetConfig()
+    long, short = (1, 6000, 30), (1, 1500, 30)
+    assert forward_work(config, *short, 1500) == forward_work(config, *short)
+    whole, cut = forward_work(config, *long), forward_work(config, *long, 1500)
+    assert cut.products < 0.6 * whole.products
+    assert cut.definite == whole.definite
+    assert cost.estimate_memory(config, *short) < cost.estimate_memory(config, *long, 1500)
+    assert cost.estimate_memory(config, *long, 1500) < 0.5 * cost.estimate_memory(config, *long)
+
+
 @each(("n_samples", "n_variables"), [(100, 30), (60, 60), (200, 20)])
 def test_operations_are_counted_as_torch_counts_them(n_samples, n_variables):
     network = EdgeNet(EdgeNetConfig())

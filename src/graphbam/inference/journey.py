@@ -287,9 +287,9 @@ def _describe_answer(
     """What a result says beside its pairs."""
     known = config.knowledge or Knowledge()
     ranges = {name: list(limits) for name, limits in (networks.edges.header.domain or {}).items()}
-    features = {k: v for k, v in ready.features.items() if joined is None or k not in OF_THE_WHOLE}
-    features["n_samples"] = min(features["n_samples"], longest_stretch(networks.edges) or features["n_samples"])
-    unlike = judge_domain(features, ranges)
+    seen = min(ready.features["n_samples"], longest_stretch(networks.edges) or np.inf)  # at a time
+    features = ready.features | {"n_samples": seen}
+    unlike = judge_domain({k: v for k, v in features.items() if joined is None or k not in OF_THE_WHOLE}, ranges)
     verdict = ("outside" if unlike else "inside") if ranges else None
     return {
         "names": ready.names,
@@ -305,7 +305,7 @@ def _describe_answer(
             *networks.warnings,
             *_warn_about_width(joined, x_bme.shape[2]),
         ),
-        "domain": {"features": ready.features, "verdict": verdict, "unlike": unlike, "ranges": ranges},
+        "domain": {"features": features, "verdict": verdict, "unlike": unlike, "ranges": ranges},
         "knowledge": known or None,
         "source": ready.source,
         "provenance": _provenance(ready, config, networks),

@@ -254,20 +254,26 @@ class EdgeNet(Network):
             return cpu.factor_dtype(x, mixed_precision=self.mixed_precision)
         return self.observation_dtype(x)
 
-    def _relate_rows(
-        self, x_bmd: Tensor, dtype: torch.dtype, marks_bmd: Tensor | None, stretch: int
-    ) -> list[Tensor]:
+    def _relate_rows(self, x_bmd: Tensor, dtype: torch.dtype, marks_bmd: Tensor | None, stretch: int) -> list[Tensor]:
         """Correlations of channels and what else the head relates them by, each (B, C, D, D): means over stretches.
 
         A stretch is every n-th row, so that all are alike even where rows are sorted.
         """
-        n_stretches, layers = -(-x_bmd.shape[1] // stretch), (self.correlation, *self.head.relations())
-        for k in range(n_stretches):
-            some = slice(k, None, n_stretches)
-            h_bmdc = self._observe(x_bmd[:, some], dtype, None if marks_bmd is None else marks_bmd[:, some])
-            found = [cpu.relate_channels(one, h_bmdc) if cpu.is_quick(h_bmdc) else one(h_bmdc) for one in layers]
-            total = found if k == 0 else [a + b for a, b in zip(total, found, strict=True)]
+        n_stretches = -(-x_bmd.shape[1] // stretch)
+        total = self._relate_stretch(x_bmd, dtype, marks_bmd, n_stretches, 0)
+        for k in range(1, n_stretches):
+            found = self._relate_stretch(x_bmd, dtype, marks_bmd, n_stretches, k)
+            total = [a + b for a, b in zip(total, found, strict=True)]
         return total if n_stretches == 1 else [part / n_stretches for part in total]
+
+    def _relate_stretch(
+        self, x_bmd: Tensor, dtype: torch.dtype, marks_bmd: Tensor | None, n_stretches: int, first: int
+    ) -> list[Tensor]:
+        """The same from one stretch; none of its observations is kept."""
+        some = slice(first, None, n_stretches)
+        h_bmdc = self._observe(x_bmd[:, some], dtype, None if marks_bmd is None else marks_bmd[:, some])
+        layers: tuple[ChannelCorrelation | CrossCovariance, ...] = (self.correlation, *self.head.relations())
+        return [cpu.relate_channels(one, h_bmdc) if cpu.is_quick(h_bmdc) else one(h_bmdc) for one in layers]
 
     def _observe(self, x_bmd: Tensor, dtype: torch.dtype, marks_bmd: Tensor | None) -> Tensor:
         """Cells as channels, after all observation layers: (B, M, D, C)."""
