@@ -5,9 +5,9 @@
 
 One section per answer (`directed`, `simulated`: directions too, in the paper's cases, `hidden`, `interventions`,
 `pairs`, `missing`): each method on the tables that it answered, beside graphbam on the same ones; in how many cells
-each of the two is ahead; the cells in which graphbam is not first; and a figure, answers-SECTION.png. A cell is a family
-of third-party tables, a simulated case, or a collection of pairs; every cell counts once. `--write` puts the tables into
-a page.
+each of the two is ahead; the cells in which graphbam is not first; and a figure, answers-SECTION.png. A cell is a
+family of third-party tables, a simulated case, or a collection of pairs; every cell counts once. `--write` puts the
+tables into a page.
 """
 
 from __future__ import annotations
