@@ -23,12 +23,10 @@ import pandas as pd
 
 from graphbam.errors import TableError
 from graphbam.tables.limit import ALL, RowLimit
+from graphbam.tables.spelling import MISSING_WORDS
 
 Opener: TypeAlias = Callable[[], BinaryIO]
 """Opens a file at its beginning, as often as asked."""
-
-MISSING_WORDS = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "missing"})
-"""Cells read as missing, in any case and with any space around them."""
 
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar", " ": "space"}
 _PREFERRED = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
