@@ -247,6 +247,7 @@ REPAIRED = {
     "thousands separators": ("t.csv", with_column([f"1,{k:03}" for k in range(30)]), "abcd", "'1,000' → 1000"),
     "prices": ("t.csv", with_column([f"${k / 100}" for k in range(30)]), "abcd", "'$0.0' → 0"),
     "decimal commas in quotes": ("t.csv", with_column([f"{k},5" for k in range(30)]), "abcd", "'0,5' → 0.5"),
+    "decimal commas and no header": ("t.csv", decimal_commas().split(b"\n", 1)[1], ["x0", "x1", "x2"], "no header"),
     "per cent": ("t.csv", with_column([f"{k} %" for k in range(30)]), "abcd", "the numbers it spells"),
     "true and false": ("t.csv", with_column([True, False, True] * 10), "abcd", "1/0"),
     "true, false, missing": ("t.csv", with_column(["true", "FALSE", "True"] * 9 + ["", "true", "NA"]), "abcd", "1/0"),

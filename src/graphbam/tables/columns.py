@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from graphbam.tables.spelling import MISSING_WORDS, read_dates, read_spelled
+from graphbam.tables.spelling import blank_missing, read_dates, read_spelled
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 Matrix: TypeAlias = npt.NDArray[np.float64]
@@ -108,7 +108,7 @@ def _as_floats(column: pd.Series) -> Vector:
 
 def _code_given_levels(column: pd.Series, levels: Sequence[Hashable]) -> Coded:
     order = {level: float(k) for k, level in enumerate(levels)}
-    cells = _blank_missing(column.astype(object))
+    cells = blank_missing(column.astype(object))
     unknown = sorted({str(cell) for cell in cells.dropna() if cell not in order})
     if unknown:
         return Coded(None, f"the level {unknown[0]!r}, which encode does not list")
@@ -117,18 +117,6 @@ def _code_given_levels(column: pd.Series, levels: Sequence[Hashable]) -> Coded:
 
 def _look_up(cells: pd.Series, codes: Mapping[Any, float]) -> Vector:
     return np.array([codes.get(cell, np.nan) if not pd.isna(cell) else np.nan for cell in cells], dtype=np.float64)
-
-
-def _blank_missing(cells: pd.Series) -> pd.Series:
-    """None where a cell holds a word for 'missing'; spaces around text removed."""
-
-    def clean(cell: Any) -> Any:
-        if not isinstance(cell, str):
-            return cell
-        cell = cell.strip()
-        return None if cell.lower() in MISSING_WORDS else cell
-
-    return pd.Series([clean(cell) for cell in cells], cells.index, dtype=object)
 
 
 def _code_categories(column: pd.Series, encode: bool) -> Coded:
@@ -152,7 +140,7 @@ def _code_dates(column: pd.Series, encode: bool) -> Coded:
 
 
 def _code_objects(column: pd.Series, encode: bool) -> Coded:
-    cells = _blank_missing(column)
+    cells = blank_missing(column)
     if any(isinstance(cell, (complex, np.complexfloating)) for cell in cells):
         return Coded(None, "complex numbers")
     numbers = _to_numbers(cells)

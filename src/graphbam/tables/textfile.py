@@ -23,7 +23,7 @@ import pandas as pd
 
 from graphbam.errors import TableError
 from graphbam.tables.limit import ALL, RowLimit
-from graphbam.tables.spelling import MISSING_WORDS
+from graphbam.tables.spelling import MISSING_WORDS, Vector, blank_missing, find_marks, read_spelled
 
 Opener: TypeAlias = Callable[[], BinaryIO]
 """Opens a file at its beginning, as often as asked."""
@@ -32,7 +32,7 @@ DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar", " ": "spa
 _PREFERRED = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _SAMPLE = 50  # records looked at to choose the delimiter
 _BLOCK = 2**17  # bytes decoded at a time
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?(\d+|\d{1,3}(\.\d{3})+),\d+([eE][-+]?\d+)?\s*")
 
 
 class Parsed(NamedTuple):
@@ -82,8 +82,8 @@ def parse_text(raw: bytes | Opener, where: str, suffix: str = "", limit: RowLimi
         changes.append(f"read with {DELIMITERS[delimiter]} as the delimiter")
     comment_names = next(csv.reader([comment], delimiter=delimiter, skipinitialspace=True), [])
     body = _gather_rows(text, delimiter, where, limit)
-    frame = _read_body(body.text, delimiter, where, changes)
-    frame.columns = pd.Index(_name_columns(body.names, comment_names, body.width, changes))
+    names = _name_columns(body.names, comment_names, body.width, changes)
+    frame = _read_body(body, names, delimiter, where, changes)
     return Parsed(_drop_row_labels(frame, changes), changes, body.n_rows)
 
 
@@ -207,7 +207,7 @@ def _is_number(cell: str) -> bool:
 def _is_header(fields: list[str]) -> bool:
     """Names, not data: some field is neither a number nor missing, or the fields count 0, 1, 2, … ."""
     filled = [field.strip() for field in fields]
-    if not all(field.lower() in MISSING_WORDS or _is_number(field) for field in filled):
+    if not all(map(_is_number_or_missing, filled)):
         return True
     counted = [field for field in filled if field]
     return len(counted) > 1 and counted == [str(k) for k in range(len(counted))] and filled[-1] != ""
@@ -313,13 +313,55 @@ def _check_width(record: _Record, width: int, names: list[str] | None, where: st
     return record.width
 
 
-def _read_body(body: io.BytesIO, delimiter: str, where: str, changes: list[str]) -> pd.DataFrame:
+def _read_body(body: _Body, names: list[str], delimiter: str, where: str, changes: list[str]) -> pd.DataFrame:
     """Pandas' fast reader; a second time with a decimal comma when the cells ask for one."""
-    frame = _read_csv(body, delimiter, ".", where)
-    if delimiter == "," or not any(_has_decimal_commas(frame[c]) for c in frame.columns):
+    frame = _read_csv(body.text, delimiter, ".", where).set_axis(pd.Index(names), axis=1)
+    commas = [_find_marks(column, ",", most=200) for _, column in frame.items()]
+    is_sure = (",",) in commas  # in 488,70 a comma cannot part thousands
+    if not is_sure and (delimiter == "," or (".", ",") not in commas):
+        return frame
+    other = _read_csv(body.text, delimiter, ",", where).set_axis(pd.Index(names), axis=1)
+    has_points = (".",) in commas or any(_find_marks(column, ".") == (".",) for _, column in other.items())
+    if has_points and (delimiter == "," or not is_sure):
         return frame
     changes.append("read with a comma as the decimal mark")
-    return _read_csv(body, delimiter, ",", where)
+    for k in range(len(names)):
+        numbers = _apply_comma(other.iloc[:, k], has_points, where, changes)
+        if numbers is not None:
+            other.isetitem(k, numbers)
+    return other
+
+
+def _find_marks(column: pd.Series, mark: str, most: int | None = None) -> tuple[str, ...]:
+    """Decimal marks that a column of text may have, judged by all or the first cells with this mark; () if none has."""
+    if pd.api.types.is_numeric_dtype(column):
+        return ()
+    marked = column[column.astype("str").str.contains(mark, regex=False).to_numpy(dtype=bool, na_value=False)]
+    return find_marks(blank_missing(marked.astype(object).head(most or len(marked))))
+
+
+def _apply_comma(column: pd.Series, has_points: bool, where: str, changes: list[str]) -> Vector | None:
+    """Read text of a file whose decimal mark is a comma: dots part thousands, if they can; None if it stays text."""
+    if pd.api.types.is_numeric_dtype(column):
+        return None
+    cells = blank_missing(column.astype(object))
+    with_point, with_comma = read_spelled(cells, decimal="."), read_spelled(cells, decimal=",")
+    dotted = [k for k, cell in enumerate(cells) if isinstance(cell, str) and "." in cell]
+    if with_comma is None:
+        if with_point is not None:
+            shown = next(cell for cell in cells.dropna() if "," not in find_marks([cell]))
+            changes.append(f"column {column.name!r}: read with a dot as the decimal mark, because of {shown!r}")
+        return None
+    at = dotted[0] if dotted else 0
+    if with_point is not None and dotted and has_points:
+        raise TableError(
+            f"{where}: column {column.name!r} holds {cells.iloc[at]!r}, which is {with_comma[at]:.12g} or "
+            f"{with_point[at]:.12g}: of the other columns some have commas and some have dots as decimal marks. "
+            "Write all numbers of the file with one decimal mark, and none between thousands."
+        )
+    about = "dots part thousands" if dotted else "text read as the numbers it spells"
+    changes.append(f"column {column.name!r}: {about} ({cells.iloc[at]!r} → {with_comma[at]:.12g})")
+    return with_comma
 
 
 def _read_csv(body: io.BytesIO, delimiter: str, decimal: str, where: str) -> pd.DataFrame:
@@ -341,13 +383,6 @@ def _read_csv_as_is(body: io.BytesIO, delimiter: str, decimal: str) -> pd.DataFr
         na_values=sorted(MISSING_WORDS - {""}),
         low_memory=False,
     )
-
-
-def _has_decimal_commas(column: pd.Series) -> bool:
-    if pd.api.types.is_numeric_dtype(column):
-        return False
-    cells = column.dropna().astype(str).head(200)
-    return bool(len(cells)) and all(_DECIMAL_COMMA.fullmatch(c) or _is_number(c) for c in cells)
 
 
 def _name_columns(names: list[str] | None, comment_names: list[str], width: int, changes: list[str]) -> list[str]:
