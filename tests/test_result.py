@@ -281,6 +281,17 @@ def test_oriented_graphs_go_to_networkx_with_probabilities(directed):
         assert data == {"skeleton": directed.probabilities[i, j, 1], "arrow": arrow, "forced": graph.forced[i, j]}
 
 
+def test_a_graph_without_links_is_a_directed_one_too(directed):
+    assert not directed.cpdag(threshold=1.0).directed_edges()
+    assert directed.cpdag(threshold=1.0).to_networkx().is_directed()
+
+
+@each("n", [-1, 2.0, True])
+def test_dags_are_drawn_in_whole_numbers(directed, n):
+    with pytest.raises(ConfigError, match="is not a number of DAGs"):
+        directed.sample_dags(n)
+
+
 def test_the_summary_points_the_right_way():
     p = np.tile([0.97, 0.03, 0.0], (4, 4, 1))
     for i, j in [(0, 3), (1, 3)]:

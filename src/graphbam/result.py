@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,7 +28,7 @@ from graphbam.directions.arrows import (
 from graphbam.directions.cpdag import choose_links, expected_shd, forced_arrows, nearest_cpdag
 from graphbam.directions.dag import nearest_dag, worth_drawing
 from graphbam.directions.immoralities import Beliefs, read_immoralities
-from graphbam.errors import GraphbamError, OrientationMissingError, ResultError
+from graphbam.errors import ConfigError, GraphbamError, OrientationMissingError, ResultError
 from graphbam.graphs.cut import EVEN, Cut, Objective, tidy_probabilities
 from graphbam.graphs.equivalence import sample_dags
 from graphbam.graphs.graph import MORAL, SKELETON, Adjacency, Graph, Matrix, directed_part, skeleton, undirected_part
@@ -153,11 +154,18 @@ class OrientedGraph(Graph):
 
     def sample_dags(self, n: int, seed: int = 0) -> list[Graph]:
         """Draw DAGs from those this graph stands for, with replacement; see `graphs.equivalence.sample_dags`."""
+        asked: Any = n
+        if isinstance(asked, bool) or not isinstance(asked, Integral) or asked < 0:
+            raise ConfigError(f"n={n!r} is not a number of DAGs. Pass a whole number from 0 on.")
         return [Graph(self.names, dag) for dag in sample_dags(self.adjacency, n, np.random.default_rng(seed))]
 
     def to_networkx(self) -> Any:
-        """As `Graph.to_networkx`; edges carry `skeleton`; in a ``DiGraph`` also `arrow` and `forced`."""
+        """As `Graph.to_networkx`; edges carry `skeleton`; in a ``DiGraph`` also `arrow` and `forced`.
+
+        A graph without a single link is a ``DiGraph``.
+        """
         result, place = super().to_networkx(), {name: k for k, name in enumerate(self.names)}
+        result = result if result.size() else result.to_directed()
         for a, b, data in result.edges(data=True):
             data["skeleton"] = float(self.edge_probability_dd[place[a], place[b]])
             if result.is_directed():
@@ -318,17 +326,22 @@ class Result(Answer):
     def _settle_answers(self) -> None:
         """Bring what was said of ordered pairs into exact form, prior knowledge enforced in it."""
         forbidden = self._forbidden()
-        arrows = self.knowledge.arrow_matrix(self.names) if self.knowledge else None
+        known = self.knowledge or Knowledge()
+        arrows, later = known.arrow_matrix(self.names), known.later_matrix(self.names)
         rules: dict[str, Callable[[Matrix], Matrix]] = {
             "directions": lambda p_dd: settle_directions(p_dd, forbidden),
             "compelled": lambda p_dd: settle_compelled(p_dd, forbidden),
             "hidden_causes": settle_hidden,
-            "ancestors": lambda p_dd: settle_ancestors(p_dd, forbidden, arrows),
+            "ancestors": lambda p_dd: settle_ancestors(p_dd, forbidden, arrows, self._likely_arrows()) * ~later,
         }
         for name, settle in rules.items():
             p_dd = getattr(self, name)
             if p_dd is not None:
                 object.__setattr__(self, name, _frozen(settle(check_pairs(p_dd, len(self.names), name))))
+
+    def _likely_arrows(self) -> Matrix | None:
+        """How likely i → j is, link and direction; None where directions are not from the same pass."""
+        return None if self.directions is None else self.probabilities[..., SKELETON] * self.directions
 
     # ── graphs ────────────────────────────────────────────────────────────────────────────────────────────
 

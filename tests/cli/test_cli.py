@@ -262,6 +262,7 @@ def test_without_matplotlib_the_picture_is_missed_aloud(infer, table, monkeypatc
         (["--knowledge", "none.json"], "error: none.json cannot be read"),
         (["--max-rows", "1"], "error: --max-rows 1 is not a whole number"),
         (["--stability", "-1"], "error: --stability -1 is not a number"),
+        (["-o", "-"], "error: -o - does not name a folder"),
     ],
 )
 def test_wrong_options_give_one_line_and_write_nothing(infer, table, options, message):
@@ -332,6 +333,10 @@ def test_a_folder_of_tables_survives_a_bad_one(infer, table, tmp_path):
     assert "3 of 5 tables done, 2 failed" in text
     (folder / "bad.csv").unlink()
     (folder / "gaps.csv").unlink()
+    (tmp_path / "worse").mkdir()
+    (tmp_path / "worse" / "bad.csv").write_text("")
+    assert infer(tmp_path / "worse", out="none")[0] == 2
+    assert not (tmp_path / "none").exists()
     code, text, error, _ = infer(folder, "--json")
     assert (code, error) == (0, "")
     assert len(json.loads(text)["tables"]) == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,8 @@ from cases import each
 from graphbam.directions.arrows import arrow_probabilities
 from graphbam.directions.immoralities import Beliefs
 from graphbam.graphs.graph import skeleton
+from graphbam.graphs.knowledge import Knowledge
+from graphbam.result import Result
 from ingredients import SQUARE, edges_of, few, forbidding, numbers, orient, p_of, unshielded
 
 
@@ -71,6 +75,25 @@ def test_rule_4_carries_knowledge():
     is_arrow = (result.adjacency - result.adjacency.T) > 0
     assert edges_of(is_arrow) == [(0, 1), (2, 1), (3, 2)]
     assert (result.arrow_dd == is_arrow).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_paths_agree_with_arrows_where_some_are_forbidden(seed):
+    """A path is at least as likely as an arrow, and no likelier than that any arrow leaves or that none leads back."""
+    rng = np.random.default_rng(seed)
+    d, known = 6, Knowledge(tiers=[["v0", "v1"], ["v2", "v3"], ["v4"]])
+    names = [f"v{k}" for k in range(d)]
+    p_dd = rng.uniform(size=(d, d))
+    links = np.triu(rng.uniform(size=(d, d)) ** 2, 1)
+    classes = np.stack([1 - links - links.T, links + links.T, np.zeros((d, d))], -1)
+    answers = {"directions": rng.uniform(size=(d, d)), "compelled": p_dd / 2, "ancestors": rng.uniform(size=(d, d))}
+    result = Result(names, known.apply(names, classes), knowledge=known, **answers)
+    arrow_dd = result.probabilities[..., 1] * result.directions
+    assert (result.ancestors >= arrow_dd - 1e-12).all()
+    assert (result.ancestors <= arrow_dd.sum(1)[:, None] + 1e-12).all()
+    assert (result.ancestors <= 1 - arrow_dd.T + 1e-12).all()
+    assert (result.ancestors[2:5, :2] == 0).all()
+    assert np.allclose(dataclasses.replace(result).ancestors, result.ancestors, rtol=0, atol=1e-12)
 
 
 def test_two_certain_opposites_cancel():

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import graphbam as gb
-from graphbam.errors import ConfigError
+from graphbam.errors import ConfigError, WeightsError
 from graphbam.inference import blocks
 from graphbam.inference.journey import is_wide
 from graphbam.inference.settings import InferConfig
@@ -115,6 +115,26 @@ def test_a_store_belongs_to_one_table(chains, small_hoods, tmp_path):
     (tmp_path / "full" / "thesis.tex").touch()
     with pytest.raises(ConfigError, match="holds other files"):
         gb.infer(chains, weights=PartialCorrelation(), store=tmp_path / "full")
+
+
+def test_many_tables_share_a_store_without_meeting(chains, small_hoods, tmp_path):
+    tables, settings = [chains, chains[::-2]], {"store": tmp_path / "run"}
+    first = gb.infer_many(tables, weights=PartialCorrelation(), **settings)
+    spy = Spy()
+    again = gb.infer_many(tables, weights=spy, **settings)
+    assert spy.shapes == []
+    for one, other, table in zip(first, again, tables, strict=True):
+        assert np.array_equal(one.probabilities, other.probabilities)
+        assert np.array_equal(one.probabilities, gb.infer(table, weights=PartialCorrelation()).probabilities)
+
+
+def test_a_worker_with_other_weights_refuses(tiny_path, tmp_path):
+    here = tmp_path / "mine.safetensors"
+    here.write_bytes(tiny_path.read_bytes())
+    checksum = load_weights(here).header.checksum
+    assert blocks.Opener(str(here), "cpu", checksum).open().header.checksum == checksum
+    with pytest.raises(WeightsError, match="a worker found other weights"):
+        blocks.Opener(str(here), "cpu", "0" * 64).open()
 
 
 def test_very_wide_tables_get_a_list_of_pairs(chains, small_hoods, monkeypatch):

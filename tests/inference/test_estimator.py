@@ -42,6 +42,7 @@ def test_estimator_parameters(quick):
     model = gb.BAM(**quick, seed=3, drop=["a"])
     assert gb.BAM(**model.get_params()).get_params() == model.get_params()
     assert repr(gb.BAM(seed=3)) == "BAM(seed=3)"
+    assert repr(gb.BAM(interventions=np.zeros((2, 1)))).startswith("BAM(interventions=array(")
     with pytest.raises(ConfigError, match="no setting 'sead'; did you mean 'seed'"):
         model.set_params(sead=4)
 

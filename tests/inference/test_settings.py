@@ -72,7 +72,7 @@ def test_unknown_settings_are_refused_with_the_nearest(function):
         function(X_MD, weights=PartialCorrelation(), colour="red")
 
 
-@each("bad", [{"stability": -1}, {"stability": 0.5}, {"stability": True}])
+@each("bad", [{"stability": -1}, {"stability": 5.0}, {"stability": True}, {"stability": None}, {"stability": "many"}])
 def test_settings_are_checked_on_construction(bad):
     with pytest.raises(ConfigError, match="is not a number of resamples"):
         InferConfig(**bad)

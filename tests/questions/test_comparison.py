@@ -99,6 +99,7 @@ BAD = {
     "no file": ("nowhere.csv", "cannot be read as a graph"),
     "unknown kind": ("truth.xlsx", "read from .csv"),
     "columns": (pd.DataFrame({"from": ["a"], "to": ["b"]}), "needs source and target"),
+    "all pairs": (make_result({}).table(), "lists the probabilities of all pairs"),
     "result": (make_result({}), "use compare"),
     "words": (["a b"], "the truth cannot be read"),
 }

@@ -253,7 +253,7 @@ def test_the_second_network_learns_from_what_it_will_be_asked():
     """Training takes links and pairs from edge weights as inference does, over tables as long."""
     p_dd3 = torch.softmax(2 * torch.randn(12, 12, 3, generator=torch.Generator().manual_seed(0)), -1).double()
     p_dd3 = (p_dd3 + p_dd3.transpose(0, 1)) / 2
-    weights = types.SimpleNamespace(probabilities=lambda x_bmd, rows: p_dd3[None])
+    weights = types.SimpleNamespace(reads_marks=True, probabilities=lambda x_bmd, rows, marks_bmd: p_dd3[None])
     belief = ask_edges(StructureConfig(), worlds(torch.Generator().manual_seed(0), n_tables=1), weights)
     asked = pairs_to_ask(p_dd3.numpy())
     assert belief.skeleton_bdd[0].tolist() == asked.links_dd.tolist()

@@ -83,7 +83,7 @@ def infer(
     With directions it is a CPDAG, arrows where the data decide and plain links where they do not; see arrows.csv.
 
     Exit codes: 0 all is well; 1 some tables of a folder failed, the others are written; 2 wrong usage or unusable
-    input, nothing is written.
+    input, or all tables of a folder failed: nothing is written.
     """
     settings |= {"knowledge": knowledge, "forbidden": forbid or (), "required": require or ()}
     settings |= {"tiers": _read_tiers(tiers)} | ({} if cpdag else {"directions": "none"})
@@ -96,8 +96,9 @@ def infer(
         write = _try_to_write if source.is_dir() else _write
         reports = [write(answer, folder, cut, easel) for folder, answer in answers]
     _print(reports, is_folder=source.is_dir(), cut=cut, quiet=quiet, as_json=as_json)
-    if any("error" in report for report in reports):
-        raise typer.Exit(1)
+    failed = ["error" in report for report in reports]
+    if any(failed):
+        raise typer.Exit(2 if all(failed) else 1)
 
 
 def _read_tiers(text: str | None) -> list[list[str]] | None:
@@ -108,6 +109,10 @@ def _read_tiers(text: str | None) -> list[list[str]] | None:
 
 
 def _check_out(out: Path) -> None:
+    if str(out) == PIPE:
+        raise ConfigError(
+            "-o - does not name a folder, and the outputs are several files. Choose a name, as in -o out."
+        )
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out} is a file; the outputs need a folder. Choose another name with -o.")
 

@@ -114,7 +114,7 @@ def _show_links(console: Console, result: Result, links: list[Link]) -> None:
     grid = Table.grid(padding=(0, 1))
     for link in links[:MOST_LINKS]:
         p = link.numbers["skeleton"]
-        bar = Text("━" * max(1, round(BAR * p)), style="cyan").append("━" * (BAR - max(1, round(BAR * p))), style="dim")
+        bar = Text("━" * max(1, round(BAR * p)), style="cyan").append("┄" * (BAR - max(1, round(BAR * p))), style="dim")
         arrow = "→" if link.is_directed else "—"
         cells = [Text(f"  {p:.2f}"), bar, Text(f"{_line(link.a)} {arrow} {_line(link.b)}")]
         if result.has_directions:

@@ -190,8 +190,13 @@ def settle_hidden(p_dd: Matrix) -> Matrix:
     return _empty_diagonal((p_dd + p_dd.T) / 2)
 
 
-def settle_ancestors(p_dd: Matrix, forbidden_dd: BoolMatrix | None, known_dd: BoolMatrix | None) -> Matrix:
+def settle_ancestors(
+    p_dd: Matrix, forbidden_dd: BoolMatrix | None, known_dd: BoolMatrix | None, arrow_dd: Matrix | None = None
+) -> Matrix:
     """Paths: certain where known arrows make one, impossible against these and where permitted arrows make none.
+
+    Where arrows are forbidden and `arrow_dd`, how likely each of the others is, is given, paths agree with these
+    (`bound_paths`).
 
     Examples
     --------
@@ -205,10 +210,34 @@ def settle_ancestors(p_dd: Matrix, forbidden_dd: BoolMatrix | None, known_dd: Bo
     """
     if forbidden_dd is not None:
         p_dd = np.where(reachable(~forbidden_dd & ~np.eye(len(p_dd), dtype=bool)), p_dd, 0.0)
+        if arrow_dd is not None:
+            least_dd, most_dd = bound_paths(arrow_dd)
+            p_dd = np.clip(p_dd, least_dd, most_dd)
     if known_dd is not None:
         certain_dd = reachable(known_dd)
         p_dd = np.where(certain_dd, 1.0, np.where(certain_dd.T, 0.0, p_dd))
     return _empty_diagonal(p_dd)
+
+
+def bound_paths(arrow_dd: Matrix) -> tuple[Matrix, Matrix]:
+    """How likely a path of arrows is at least and at most, from the probability of every arrow.
+
+    At least as likely as all arrows of the likeliest path, taken as independent; at most as likely as that any arrow
+    leaves its beginning, that any arrives at its end, or that none leads straight back.
+
+    Examples
+    --------
+    >>> least, most = bound_paths(np.array([[0, 0.9, 0.1], [0.0, 0, 0.8], [0.0, 0.2, 0]]))
+    >>> least.round(2).tolist(), most.round(2).tolist()
+    ([[0.0, 0.9, 0.72], [0.0, 0.0, 0.8], [0.0, 0.2, 0.0]], [[0.0, 1.0, 0.9], [0.0, 0.0, 0.8], [0.0, 0.2, 0.0]])
+    """
+    least_dd = _empty_diagonal(arrow_dd)
+    for k in range(len(least_dd)):
+        np.maximum(least_dd, least_dd[:, k, None] * least_dd[None, k, :], out=least_dd)
+    least_dd = _empty_diagonal(least_dd)
+    most_dd = np.minimum(arrow_dd.sum(axis=1)[:, None], arrow_dd.sum(axis=0)[None, :])
+    most_dd = np.minimum(most_dd, 1 - arrow_dd.T)
+    return np.minimum(least_dd, most_dd), _empty_diagonal(most_dd)
 
 
 def claim_immoralities(p_dd3: Matrix, compelled_dd: Matrix) -> Immoralities:

@@ -71,6 +71,9 @@ class Cut:
                 *(Setting("threshold"), " and ", Setting("fdr")),
                 " were both given, and only one of them can decide; leave one out.",
             )
+        for name in ("threshold", "fdr"):
+            if not isinstance(getattr(self, name), (float, int, np.number, type(None))):
+                raise ConfigError(Setting(name, getattr(self, name)), " is not a number.")
         if self.threshold is not None and not 0 < self.threshold <= 1:
             found = Setting("threshold", self.threshold)
             raise ConfigError(found, " is not a probability of an edge; pass a number in (0, 1].")
@@ -108,8 +111,12 @@ class Cut:
         """
         if cut is None:
             return cls(threshold, fdr, objective)
-        if threshold is not None or fdr is not None:
-            raise ConfigError(f"{cut!r} was given, and threshold or fdr as well; only one can decide, leave one out.")
+        if (
+            threshold is not None
+            or fdr is not None
+            or (isinstance(cut, Cut) and objective not in ("links", cut.objective))
+        ):
+            raise ConfigError(f"{cut!r} was given, and another setting as well; only one can decide, leave one out.")
         return cut if isinstance(cut, Cut) else cls(float(cut), objective=objective)
 
     def __str__(self) -> str:

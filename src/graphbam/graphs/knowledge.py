@@ -224,6 +224,17 @@ class Knowledge:
                 known_dd[place[a], place[b]] = True
         return known_dd
 
+    def later_matrix(self, names: Sequence[str]) -> BoolMatrix:
+        """True at [i, j] where i is in a later tier than j: no path leads back in time, whatever it goes through.
+
+        Examples
+        --------
+        >>> Knowledge(tiers=[["a"], ["b"]]).later_matrix(["a", "b", "c"]).tolist()
+        [[False, False, False], [True, False, False], [False, False, False]]
+        """
+        number_d = np.array([self.tier_of.get(name, np.nan) for name in names], dtype=float)
+        return number_d[:, None] > number_d[None, :]
+
     def names(self) -> list[str]:
         """Every variable mentioned, in order of appearance."""
         mentioned = [name for e in (*self.forbidden, *self.required) for name in (e.a, e.b)]

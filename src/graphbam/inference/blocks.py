@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphbam.errors import ConfigError, Setting
+from graphbam.errors import ConfigError, Setting, WeightsError
 from graphbam.graphs.graph import MORAL, NONE, SKELETON
 from graphbam.inference.chance import Chance, weigh_chance
 from graphbam.inference.executors import Executor, Processes
@@ -163,7 +163,7 @@ class Asked(NamedTuple):
     def handed_over(self) -> Opener:
         """What a task holds of the network."""
         by_name = self.executor.is_remote and isinstance(self.weights, (str, os.PathLike))
-        return Opener(os.fspath(self.weights) if by_name else self.loaded, self.device)
+        return Opener(os.fspath(self.weights) if by_name else self.loaded, self.device, self.loaded.header.checksum)
 
 
 class Opener(NamedTuple):
@@ -171,15 +171,23 @@ class Opener(NamedTuple):
 
     weights: Weights | str
     device: str
+    checksum: str | None = None
+    """Of the file; a worker that finds another one refuses."""
 
     def open(self) -> Weights:
         """The network; in a worker it is loaded once."""
-        return _open(self.weights, self.device) if isinstance(self.weights, str) else self.weights
+        return _open(self.weights, self.device, self.checksum) if isinstance(self.weights, str) else self.weights
 
 
 @functools.lru_cache(maxsize=2)
-def _open(weights: str, device: str) -> Weights:
-    return open_weights(weights, device)
+def _open(weights: str, device: str, checksum: str | None) -> Weights:
+    loaded = open_weights(weights, device)
+    if loaded.header.checksum != checksum:
+        raise WeightsError(
+            f"a worker found other weights {weights!r} than the process that sent it work. Put the same file there, "
+            "and the same graphbam, or pass loaded weights, which travel."
+        )
+    return loaded
 
 
 class Block(NamedTuple):

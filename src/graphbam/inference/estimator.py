@@ -91,7 +91,7 @@ class BAM:
         return self
 
     def __repr__(self) -> str:
-        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v != FLAT[k]]
+        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v is not FLAT[k] and repr(v) != repr(FLAT[k])]
         return f"BAM({', '.join(changed)})"
 
     def __sklearn_is_fitted__(self) -> bool:

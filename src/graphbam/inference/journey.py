@@ -7,6 +7,7 @@ import functools
 import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 import numpy as np
@@ -183,7 +184,8 @@ def infer_many(
     >>> {one.source: one.cpdag() for one in answers if one}  # doctest: +SKIP
     """
     config = read_settings({"weights": weights, **settings})
-    sources, n_tables = _name_tables(tables), operator.length_hint(tables)
+    found = find_tables(tables) if isinstance(tables, (str, os.PathLike)) else tables
+    sources, n_tables = _name_tables(found), operator.length_hint(found)
     answers: dict[int, Result | Failure] = {}
     with listening(progress) as tell:
         for some in _answer_tables(sources, config, answers):
@@ -288,8 +290,9 @@ def _describe_answer(
     known = config.knowledge or Knowledge()
     ranges = {name: list(limits) for name, limits in (networks.edges.header.domain or {}).items()}
     seen = min(ready.features["n_samples"], longest_stretch(networks.edges) or np.inf)  # at a time
-    features = ready.features | {"n_samples": seen}
-    unlike = judge_domain({k: v for k, v in features.items() if joined is None or k not in OF_THE_WHOLE}, ranges)
+    features = {k: v for k, v in ready.features.items() if joined is None or k not in OF_THE_WHOLE}
+    features["n_samples"] = seen
+    unlike = judge_domain(features, ranges)
     verdict = ("outside" if unlike else "inside") if ranges else None
     return {
         "names": ready.names,
@@ -466,8 +469,6 @@ def _announce(ready: Prepared, config: InferConfig, loaded: Weights) -> str:
 
 def _name_tables(tables: Any) -> Iterator[tuple[str | None, Any]]:
     """Tables with the names they go by, if they have any."""
-    if isinstance(tables, (str, os.PathLike)):
-        tables = find_tables(tables)
     if isinstance(tables, Mapping):
         return ((str(name), data) for name, data in tables.items())
     if hasattr(tables, "columns") or getattr(tables, "ndim", 3) < 3:
@@ -537,9 +538,11 @@ def _batch_by_shape(prepared: Iterable[tuple[int, Prepared]]) -> Iterator[dict[i
 
 
 def _infer_wide(ready: Prepared, config: InferConfig, networks: Networks) -> Result | Failure:
-    """The answer for a wide table of many."""
+    """The answer for a wide table of many; each has a folder of its own in the store, if there is one."""
     try:
         table = _as_wide(ready)
+        if config.store is not None:
+            config = dataclasses.replace(config, store=Path(config.store, table.fingerprint()))
         return _finish(ready, config, networks, table.x_bmd, _ask(table, config, networks))
     except GraphbamError as error:
         return Failure(ready.source, error)

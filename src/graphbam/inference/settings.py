@@ -11,6 +11,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from graphbam.errors import ConfigError, Setting
@@ -68,12 +69,13 @@ class InferConfig:
     prepare: PrepareConfig = dataclasses.field(default_factory=PrepareConfig)
 
     def __post_init__(self) -> None:
-        names = [self.drop] if isinstance(self.drop, str) else self.drop
+        names = self.drop if isinstance(self.drop, Iterable) and not isinstance(self.drop, str) else [self.drop]
         object.__setattr__(self, "drop", tuple(str(name) for name in names))
         for name, kinds in (("directions", get_args(Directions)), ("blocks", get_args(Blocks))):
             if getattr(self, name) not in kinds:
                 raise ConfigError(Setting(name, getattr(self, name)), f" is not known; choose from {', '.join(kinds)}.")
-        if isinstance(self.stability, bool) or self.stability != int(self.stability) or self.stability < 0:
+        n_resamples: Any = self.stability
+        if isinstance(n_resamples, bool) or not isinstance(n_resamples, Integral) or n_resamples < 0:
             found = Setting("stability", self.stability)
             raise ConfigError(found, " is not a number of resamples; choose 0, or about 100.")
 

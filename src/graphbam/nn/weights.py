@@ -235,8 +235,8 @@ class LoadedWeights(Loaded[EdgeNet]):
     @property
     def stretch(self) -> int | None:
         """Rows of the longest tables of training; in longer ones, rows see each other in stretches of so many."""
-        found = (self.header.domain or {}).get("n_samples")
-        return None if found is None else int(found[1])
+        found = (self.header.domain or {}).get("n_samples") or (self.header.train or {}).get("samples")
+        return int(max(found)) if found else None
 
     def probabilities(
         self, x_bmd: Tensor, rows: Sequence[float] | None = None, marks_bmd: Tensor | None = None

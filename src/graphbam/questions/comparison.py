@@ -353,6 +353,11 @@ def _read_frame(frame: pd.DataFrame, names: Sequence[str]) -> Graph:
     columns = [str(column) for column in frame.columns]
     if [str(label) for label in frame.index] == columns:
         return _make(columns, frame.to_numpy())
+    if "edge" not in columns and {"a", "b", "skeleton", "none"} <= set(columns):
+        raise ResultError(
+            "the truth lists the probabilities of all pairs, as edges.csv does, and no graph. Pass graph.json, "
+            "graph.graphml or arrows.csv, which lie beside it."
+        )
     for first, second in (("source", "target"), ("a", "b")):
         if {first, second} <= set(columns):
             marks = frame["edge"] if "edge" in columns else ["->"] * len(frame)

@@ -367,10 +367,12 @@ def believe(
 def ask_edges(config: StructureConfig, tables: Tables, weights: LoadedWeights) -> Belief:
     """Links and moral pairs as `graphbam.directions.immoralities` takes them from a user's table.
 
-    Rows that repeat each other count for less here too, or the mistakes would be others than those that users meet.
+    Rows that repeat each other count for less here too, and cells that are missing or set are known as such, or the
+    mistakes would be others than those that users meet.
     """
     rows = count_rows_each(tables.x_bmd.cpu().numpy())
-    p_bdd3 = weights.probabilities(tables.x_bmd, rows).to(tables.x_bmd.device, torch.float32)
+    marks_bmd = mark_tables(tables) if weights.reads_marks else None
+    p_bdd3 = weights.probabilities(tables.x_bmd, rows, marks_bmd).to(tables.x_bmd.device, torch.float32)
     skeleton_bdd = p_bdd3[..., SKELETON] >= LINKED_FROM
     return Belief(_off_diagonal(skeleton_bdd), p_bdd3[..., MORAL] >= config.moral_threshold, p_bdd3[..., SKELETON])
 
