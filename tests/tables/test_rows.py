@@ -14,7 +14,7 @@ from graphbam.nn.weights import Header, LoadedWeights
 from graphbam.tables.domain import describe_table
 from graphbam.tables.prepare import prepare
 from graphbam.tables.read import read_table
-from graphbam.tables.rows import FEWEST, count_rows, find_order, measure_redundancy
+from graphbam.tables.rows import FEWEST, count_rows, find_copies, find_order, measure_redundancy
 
 
 def autoregression(rng, n_samples, n_variables, phi):
@@ -120,6 +120,57 @@ def test_worth_is_bounded():
     assert count_rows(500, 500, -0.0) == 500
 
 
+# ── copies ──
+
+
+def count_copies(x_md):
+    return find_copies(np.asarray(x_md, dtype=np.float64)).sum()
+
+
+def copy_rows(rng, x_md, times):
+    return rng.permutation(np.tile(x_md, (times, 1)))
+
+
+@each("shape", [(40, 6), (40, 2), (800, 8)])
+@each("decimals", [1, 9])
+def test_copies_of_measured_rows_are_counted_wherever_they_stand(shape, decimals):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x_md = rng.normal(size=shape).round(decimals if shape[1] > 2 else 9)
+        assert count_copies(x_md) == 0
+        big_md = copy_rows(rng, x_md, 5)
+        n_copies = len(big_md) - len(np.unique(big_md, axis=0))
+        assert count_copies(big_md) == n_copies >= 4 * len(x_md)
+        assert count_copies(big_md[:, ::-1] * 3 - 1) == n_copies
+        assert count_copies(np.column_stack([big_md, rng.integers(3, size=len(big_md))])) == n_copies
+
+
+def test_copies_of_some_rows_are_counted_too():
+    rng = np.random.default_rng(0)
+    x_md = rng.normal(size=(300, 4))
+    assert count_copies(np.concatenate([x_md, np.repeat(x_md[:20], 15, axis=0)])) == 300
+    assert count_copies(x_md[[*range(300), 7]]) == 1
+
+
+def natural_tables(rng):
+    """Tables in which equal rows are natural."""
+    ability_m1, age_m = rng.normal(size=(2000, 1)), rng.integers(18, 90, size=2000)
+    dry_m1 = rng.random((2000, 1)) < 0.6
+    yield "answers", rng.integers(1, 6, size=(2000, 4))
+    yield "marks", (50 + 15 * (0.95 * ability_m1 + 0.3 * rng.normal(size=(2000, 3)))).round()
+    yield "counts", rng.poisson(3 * np.exp(ability_m1), size=(2000, 4))
+    yield "rain", np.where(dry_m1, 0, rng.gamma(1, 10, size=(2000, 4)).round(1))
+    yield "one number in several units", np.column_stack([age_m, np.log(age_m), 2026 - age_m, age_m > 40])
+    yield "parts and sum", (lambda a_md: np.column_stack([a_md, a_md.sum(axis=1)]))(rng.integers(30, size=(2000, 2)))
+
+
+def test_rows_that_are_alike_by_nature_are_no_copies():
+    for seed in range(3):
+        for name, x_md in natural_tables(np.random.default_rng(seed)):
+            assert len(np.unique(x_md, axis=0)) < 0.999 * len(x_md)
+            assert count_copies(x_md) == 0, name
+
+
 # ── who is told ───────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -163,6 +214,28 @@ def test_a_sorted_table_counts_in_full_and_looks_like_any_other(told):
     assert [change for change in result.changes if "rows are sorted by columns of the table" in change]
     assert prepare(read_table(frame)).features["row_dependence"] < 4  # standard deviations of independent rows
     assert describe_table(frame.to_numpy())["row_dependence"] > 10
+
+
+def test_copies_count_once_and_the_user_is_told(told):
+    rng = np.random.default_rng(9)
+    frame = pd.DataFrame(copy_rows(rng, rng.normal(size=(40, 4)), 5), columns=list("abcd"))
+    told.notes.clear()
+    result = gb.infer(frame, weights=told, colliders=None)
+    assert told.notes == [[pytest.approx(40)]]
+    assert any("160 of 200 rows are exact copies of others" in warning for warning in result.warnings)
+    in_order = gb.infer(frame.sort_values("a"), weights=told, colliders=None)
+    assert in_order.warnings == result.warnings
+    told.notes.clear()
+    assert not gb.infer(frame, weights=told, colliders=None, independent_rows=True).warnings
+    assert not gb.infer(frame.round(), weights=told, colliders=None).warnings
+    assert told.notes == [None, None]
+
+
+def test_copies_of_noise_have_no_links():
+    rng = np.random.default_rng(10)
+    frame = pd.DataFrame(copy_rows(rng, rng.normal(size=(40, 6)), 5), columns=list("abcdef"))
+    assert not gb.infer(frame).skeleton().adjacency.any()
+    assert gb.infer(frame, independent_rows=True).skeleton().adjacency.sum() > 10
 
 
 def test_thinned_rows_and_resamples_repeat_each_other_less(told):

@@ -14,7 +14,8 @@ The rules, in the order they are applied, to a table of which at most twenty tim
 3. Constant columns keep their place in the answer, with no links; the network does not see them.
 4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.tables.rows`), unless
    they are only sorted, or were set by an experiment (rows are then sorted by what was done), or
-   ``independent_rows=True``. Nothing else depends on the order of the rows that were read.
+   ``independent_rows=True``. Nothing else depends on the order of the rows that were read. Rows that are copies of
+   others in measured columns count once, wherever they stand, unless ``independent_rows=True``.
 5. Rows are put into an order that depends on their content only, so that neither row order nor column order
    nor units can change what a seeded draw picks. More than `max_rows` rows: one seeded draw (``"subsample"``)
    or up to twenty disjoint draws of at most 1500 rows, whose probabilities are averaged (``"average"``).
@@ -42,7 +43,7 @@ from graphbam.errors import Setting, TableError
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
 from graphbam.tables.domain import correlate, describe_table
 from graphbam.tables.read import BoolMatrix, Matrix, Table, spell_columns
-from graphbam.tables.rows import RowOrder, count_rows, read_order
+from graphbam.tables.rows import RowOrder, count_rows, find_copies, read_order
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 BoolVector: TypeAlias = npt.NDArray[np.bool_]
@@ -90,7 +91,7 @@ class Prepared:
     features: dict[str, float]
     """What `describe_table` says."""
     redundancy: float = 0.0
-    """What `read_order` says: how much neighbouring rows repeat each other."""
+    """How much rows repeat each other: copies (`find_copies`), and neighbours among the others (`read_order`)."""
     left_out: tuple[str, ...] = ()
     """Columns that were left out because of missing values."""
     missing_md: BoolMatrix | None = None
@@ -131,8 +132,9 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     varying = _find_varying(table, names, cells.x_md, notes)
     x_md = _avoid_overflow(cells.x_md[:, varying])
     in_full = config.independent_rows or cells.set_md.any()
-    order = RowOrder(0.0, sorted_only=True) if in_full else _judge_order(x_md, notes)
-    features = describe_table(np.random.default_rng(0).permutation(x_md) if order.sorted_only else x_md)
+    once_md = x_md if config.independent_rows else _leave_copies(x_md, notes)
+    order = RowOrder(0.0, sorted_only=True) if in_full else _judge_order(once_md, notes)
+    features = describe_table(np.random.default_rng(0).permutation(once_md) if order.sorted_only else once_md)
     kept = [names[k] for k in varying]
     notes.warnings += _warn_about(kept, x_md)
     order_m = canonical_order(x_md, kept)
@@ -151,7 +153,7 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
         changes=tuple(notes.changes),
         warnings=tuple(notes.warnings),
         features=features,
-        redundancy=order.redundancy,
+        redundancy=len(x_md) / len(once_md) * (1 + order.redundancy) - 1,
         left_out=gone,
         **{name: _marked(marks_md, order_m, varying) for name, marks_md in cells.marks().items()},
     )
@@ -215,6 +217,23 @@ def _judge_order(x_md: Matrix, notes: Notes) -> RowOrder:
             "what links remain are fewer and less sure than so many independent rows would give"
         )
     return order
+
+
+def _leave_copies(x_md: Matrix, notes: Notes) -> Matrix:
+    """Rows that are no copies of earlier ones, and a report; all of them if copies are few."""
+    is_copy_m = find_copies(x_md)
+    n_rows, n_copies = len(x_md), int(is_copy_m.sum())
+    if n_copies <= NEGLIGIBLE_ROWS * n_rows:
+        return x_md
+    about = f"{n_copies} of {n_rows} rows are exact copies of others"
+    notes.changes.append(
+        f"{about}, and count once: {n_rows - n_copies} rows (set independent rows if all are to count)"
+    )
+    notes.warnings.append(
+        f"{about}, as a join that went wrong or upsampling makes them: the table counts as {n_rows - n_copies} rows; "
+        "better leave the copies out"
+    )
+    return x_md[~is_copy_m]
 
 
 # ── missing and constant ──────────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,9 @@ given that number instead of M. Where rows are independent it is exactly M.
 
 Rows that someone has sorted, by a column or a score, also resemble their neighbours, and are independent all the same.
 Where the columns show such an order, and it leaves neighbours no more alike than others, rows count in full.
+
+Rows that are copies of others, as after a bad join or upsampling, say nothing new wherever they stand. Measured values
+tell them from rows that are alike by nature (`find_copies`).
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 SIGNIFICANT = 11.0
@@ -34,6 +38,16 @@ TREND_DEGREE = 5
 
 SLIGHT = 0.1
 """Redundancy that a trend may leave in sorted rows."""
+
+FINE = 20
+"""A column with more distinct values is measured, not counted or chosen; only such columns tell copies of rows."""
+
+COMMON, COMMON_SHARE = 5.0, 0.05
+"""A value is common, as zeros are in amounts of rain, if it is so many times as frequent as the column's values are in
+the median, and found in more than this share of the rows. Rows of common values are not taken for copies."""
+
+ALIKE = 0.9
+"""Copies agree in all columns: either half of these must tell rows apart that well, compared with all of them."""
 
 FEWEST = 10.0
 """No table is taken for less."""
@@ -137,6 +151,60 @@ def _sum_lags(z_md: NDArray[np.float64]) -> float:
             break
         total += float(product)
     return 2 * total
+
+
+def find_copies(x_md: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Rows that are copies of earlier ones; none where equal rows are natural, as in tables of categories or counts.
+
+    Only columns of more than `FINE` distinct values are looked at, one of those that rise or fall together. Rows that
+    agree in half of them must agree in all; rows of common values do not count.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x_md = rng.normal(size=(40, 6))
+    >>> int(find_copies(x_md).sum()), int(find_copies(rng.permutation(np.tile(x_md, (5, 1)))).sum())
+    (0, 160)
+    >>> find_copies(rng.integers(5, size=(200, 6))).any()
+    np.False_
+    """
+    is_copy_m = np.zeros(len(x_md), dtype=bool)
+    ranks_mk, common_mk = _rank_fine(x_md)
+    if ranks_mk.shape[1] < 2:
+        return is_copy_m
+    measured_m = common_mk.mean(axis=1) < 0.5
+    rows = _name_rows(ranks_mk[measured_m])
+    n_halves = [_name_rows(ranks_mk[measured_m, start::2]).nunique() for start in (0, 1)]
+    if min(n_halves) >= ALIKE * rows.nunique():
+        is_copy_m[measured_m] = rows.duplicated()
+    return is_copy_m
+
+
+def _rank_fine(x_md: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Ranks in columns of many distinct values, and which are common; no columns if one has no value twice."""
+    n_samples = len(x_md)
+    nothing = np.empty((n_samples, 0), dtype=np.int64), np.empty((n_samples, 0), dtype=bool)
+    found: dict[bytes, tuple[int, int, NDArray[np.int64], NDArray[np.bool_]]] = {}
+    for column_m in x_md.T:
+        rank_m, values = pd.factorize(column_m, sort=True)
+        if len(values) == n_samples:
+            return nothing
+        if len(values) > FINE:
+            count_k = np.bincount(rank_m)
+            is_common_k = count_k > max(COMMON * np.median(count_k), COMMON_SHARE * n_samples)
+            key = min(
+                rank_m.tobytes(), (len(values) - 1 - rank_m).tobytes()
+            )  # one key for columns that rise or fall together
+            found[key] = len(values), int(np.square(count_k).sum()), rank_m, is_common_k[rank_m]
+    if not found:
+        return nothing
+    in_order = sorted(found.values(), key=lambda one: one[:2], reverse=True)  # by content, whatever stands first
+    return np.column_stack([one[2] for one in in_order]), np.column_stack([one[3] for one in in_order])
+
+
+def _name_rows(ranks_mk: NDArray[np.int64]) -> pd.Series:
+    """A number for every row, the same for equal ones."""
+    return pd.util.hash_pandas_object(pd.DataFrame(ranks_mk), index=False)
 
 
 def count_rows(n_drawn: int, n_samples: int, redundancy: float) -> float:
