@@ -39,6 +39,8 @@ def tables_by_target():
     "a column": (with_column(), "target"),
     "a first column": (with_column(0), "target"),
     "a file": (io.StringIO(with_column(1).to_csv(index=False)), "target"),
+    "lists": (FRAME.assign(target=[[], ["b"], ["b", "c d"], ("c d",), None, [], ["a", "b"], ["b"], [""]]), "target"),
+    "marks too many between targets": (FRAME.assign(target=[f"{cell or ''};" for cell in TARGETS]), "target"),
     "an array and a file": (io.StringIO(FRAME.to_csv(index=False)), SET),
 }.values())  # fmt: skip
 def test_every_way_to_say_it_sets_the_same_cells(data, interventions):
@@ -57,6 +59,48 @@ def test_tables_by_target_are_joined(alone):
     by_name = [table.names.index(name) for name in FRAME.columns]
     assert np.allclose(table.x_md[:, by_name], FRAME.iloc[order])
     assert np.array_equal(table.set_md[:, by_name], SET[order] > 0)
+
+
+LABELLED = FRAME.set_axis(pd.Index([f"plot {k}" for k in range(9)]))
+MASK = pd.DataFrame(SET, columns=FRAME.columns, index=LABELLED.index)
+
+
+@each("data, mask", {
+    "labels in another order": (LABELLED, MASK.iloc[::-1]),
+    "a table in another order": (LABELLED.iloc[::-1], MASK),
+    "numbered rows in another order": (FRAME.iloc[::-1], MASK.reset_index(drop=True)),
+}.values())  # fmt: skip
+def test_rows_with_labels_are_matched_by_them(data, mask):
+    table = read_experiment(data, mask)
+    order = [FRAME["a"].tolist().index(cell) for cell in table.x_md[:, 0]]
+    assert np.array_equal(table.set_md, SET[order] > 0)
+    assert "rows matched by their labels" in table.changes[-1]
+    files = [io.StringIO(one.to_csv()) for one in (LABELLED, MASK.iloc[::-1])]
+    assert np.array_equal(read_experiment(*files).set_md, SET > 0)
+
+
+@each("data, mask, says", {
+    "other labels": (LABELLED, MASK.rename(index={"plot 3": "plot 33"}), "'plot 33' is in one of them only"),
+    "no labels in the mask": (LABELLED, MASK.reset_index(drop=True), "pass the mask as an array to match rows by"),
+    "no labels in the table": (FRAME, MASK, "other row labels than the table"),
+    "rows taken out of a table": (FRAME.iloc[1:], MASK.reset_index(drop=True).iloc[:-1], "0 is in one of them only"),
+    "labels that repeat": (
+        LABELLED.rename(index={"plot 3": "plot 2"}), MASK.rename(index={"plot 3": "plot 2"}).iloc[::-1], "some repeat"
+    ),
+}.values())  # fmt: skip
+def test_rows_that_cannot_be_matched_are_refused(data, mask, says):
+    with pytest.raises(TableError, match=says):
+        read_experiment(data, mask)
+    assert np.array_equal(read_experiment(data, mask.to_numpy()).set_md, mask.to_numpy() > 0)
+
+
+def test_columns_that_share_a_name_are_as_many_as_in_a_table_alone():
+    frame = FRAME.set_axis(["a", "b", "b"], axis=1)
+    table = read_experiment(None, {"": frame, "b_2": frame})
+    assert table.names == ("a", "b", "b_2")
+    assert np.allclose(table.x_md, np.concatenate([FRAME, FRAME]))
+    assert np.array_equal(table.set_md.any(axis=0), [False, False, True])
+    assert "share a name" in table.changes[0]
 
 
 def test_a_column_left_out_is_no_target_any_more():

@@ -1,6 +1,7 @@
 """Which cells an experiment set: told by a mask, by a column that lists targets, or by one table per experiment.
 
-    mask                        0 or 1 for every cell, as an array or a table with the same columns
+    mask                        0 or 1 for every cell, as an array or a table with the same columns; rows with labels
+                                are matched by these
     name of a column            its cells name the columns that were set in that row: ``PKA``, ``PKA; Mek``, or nothing
     {"": table, "PKA": table}   tables of the same columns, by what was set in all of their rows; ``""`` for nothing
 
@@ -87,9 +88,13 @@ def read_experiment(
     if isinstance(interventions, str):
         return _note(*_read_column(loaded, interventions, encode, drop), f"targets read from column {interventions!r}")
     table = read_table(loaded, encode=encode, drop=drop)
-    marks = load_frame(interventions, limit)
-    set_md = _read_mask(marks, hasattr(interventions, "columns"), table, loaded.frame)
-    return _note(table, set_md, "cells that were set are marked")
+    has_names, about = hasattr(interventions, "columns"), "cells that were set are marked"
+    if isinstance(data, pd.DataFrame) and isinstance(interventions, pd.DataFrame):
+        matched = _match_rows(interventions, data)
+        about += "" if matched is interventions else ", rows matched by their labels"
+        interventions = matched
+    set_md = _read_mask(load_frame(interventions, limit), has_names, table, loaded.frame)
+    return _note(table, set_md, about)
 
 
 def _note(table: Table, set_md: BoolMatrix, about: str) -> Table:
@@ -116,25 +121,33 @@ def _read_column(loaded: Loaded, column: str, encode: Encode, drop: str | Iterab
     table = read_table(loaded._replace(frame=others), encode=encode, drop=drop)
     set_md = np.zeros(table.shape, dtype=bool)
     cells = frame.iloc[:, place]
-    for cell in cells.unique():
-        targets = _find_targets(cell, table.names, f"column {column!r}")
-        rows = cells.isna() if pd.isna(cell) else cells == cell
-        set_md[np.ix_(np.flatnonzero(rows.to_numpy()), np.array(targets, dtype=int))] = True
+    known: dict[tuple[type, str], list[int]] = {}
+    for row, cell in enumerate(cells):
+        key = type(cell), str(cell)
+        if key not in known:
+            known[key] = _find_targets(cell, table.names, f"column {column!r}")
+        set_md[row, known[key]] = True
     return table, set_md
 
 
 def _find_targets(cell: Any, names: Sequence[str], where: str) -> list[int]:
     """Places of the columns that a cell names."""
-    if not isinstance(cell, (list, tuple)):
-        if pd.isna(cell):
-            return []
+    parts: Iterable[Any]
+    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+        parts = cell
+    elif pd.isna(cell):
+        parts = []
+    else:
         text = str(cell).strip()
         text = text.removesuffix(".0") if isinstance(cell, float) else text
-        cell = [text] if text in names else [] if text.lower() in NOTHING else _BETWEEN.split(text)
-    for name in cell:
+        parts = [text] if text in names or text.lower() in NOTHING else _BETWEEN.split(text)
+    targets = [name for part in parts if (name := str(part).strip())]
+    if len(targets) == 1 and targets[0] not in names and targets[0].lower() in NOTHING:
+        return []
+    for name in targets:
         if name not in names:
-            raise TableError(f"{where} names the target {name!r}, {not_among(str(name), list(names))}")
-    return [names.index(name) for name in cell]
+            raise TableError(f"{where} names the target {name!r}, {not_among(name, list(names))}")
+    return [names.index(name) for name in targets]
 
 
 # ── a mask ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -146,6 +159,8 @@ def _read_mask(loaded: Loaded, has_names: bool, table: Table, frame: pd.DataFram
         raise TableError(
             Setting("interventions"), f" has {loaded.n_rows} rows, the table {table.n_rows}; give one mark per cell."
         )
+    if not any(isinstance(one.index, pd.RangeIndex) for one in (marks, frame)):  # of files, those with row labels
+        marks = _match_rows(marks, frame)
     if has_names:
         names, _ = unique_names(list(marks.columns))
     else:
@@ -166,6 +181,24 @@ def _read_mask(loaded: Loaded, has_names: bool, table: Table, frame: pd.DataFram
         if name in table.names:
             set_md[:, table.names.index(name)] = values[:, k].astype(bool)
     return set_md
+
+
+def _match_rows(marks: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of a mask in the order of the table's, by their labels; those of different tables are refused."""
+    ours, theirs = frame.index, marks.index
+    if len(ours) != len(theirs) or ours.equals(theirs):  # what is not as long is refused for that
+        return marks
+    if ours.is_unique and theirs.is_unique and bool(ours.isin(theirs).all()):
+        return marks.loc[ours]
+    if bool(ours.isin(theirs).all()) and bool(theirs.isin(ours).all()):
+        found = f"has the row labels of the table in another order, and some repeat ({ours[ours.duplicated()][0]!r})"
+    else:
+        odd = [*theirs[~theirs.isin(ours)], *ours[~ours.isin(theirs)]][0]
+        found = f"has other row labels than the table: {odd!r} is in one of them only"
+    raise TableError(
+        Setting("interventions"),
+        f" {found}. Give both the same index, or pass the mask as an array to match rows by their place.",
+    )
 
 
 def _names_by_place(n_columns: int, table: Table, frame: pd.DataFrame) -> tuple[str, ...]:
@@ -190,7 +223,7 @@ def _stack_tables(
     given = ({} if data is None else {"": data}) | dict(tables)
     if not given:
         raise TableError(Setting("interventions"), " holds no table; pass {'': table, 'target': table}.")
-    frames, n_rows = _load_each(given, limit)
+    frames, changes, n_rows = _load_each(given, limit)
     first = next(iter(frames.values()))
     for targets, frame in frames.items():
         if set(frame.columns) != set(first.columns):
@@ -200,7 +233,7 @@ def _stack_tables(
                 "Give all tables the same columns."
             )
     stacked = pd.concat([frame[first.columns] for frame in frames.values()], ignore_index=True)
-    loaded = Loaded(stacked, f"{len(frames)} tables with {n_rows} rows", limit.tell(n_rows), n_rows)
+    loaded = Loaded(stacked, f"{len(frames)} tables with {n_rows} rows", changes + limit.tell(n_rows), n_rows)
     table = read_table(loaded, encode=encode, drop=drop)
     set_md, start = np.zeros(table.shape, dtype=bool), 0
     for targets, frame in frames.items():
@@ -210,13 +243,17 @@ def _stack_tables(
     return _note(table, set_md, f"rows of {len(frames)} tables joined ({sizes})")
 
 
-def _load_each(tables: Mapping[Any, Any], limit: RowLimit) -> tuple[dict[Any, pd.DataFrame], int]:
-    """Tables by what was set in them, and how many rows they have together; each keeps its share of the limit."""
+def _load_each(tables: Mapping[Any, Any], limit: RowLimit) -> tuple[dict[Any, pd.DataFrame], list[str], int]:
+    """Tables with unique names by what was set in them, changes, and all rows; each keeps its share of the limit."""
     loaded = {targets: load_frame(one, limit) for targets, one in tables.items()}
     n_rows = sum(one.n_rows for one in loaded.values())
-    frames = {}
+    frames, changes = {}, []
     for targets, one in loaded.items():
         share = n_rows if limit.most is None else max(1, limit.most * one.n_rows // n_rows)
         rows = RowLimit(share, limit.seed).choose(len(one.frame)) if limit.cuts(n_rows) else None
-        frames[targets] = one.frame if rows is None else take_rows(one.frame, rows)
-    return frames, n_rows
+        names, renamed = unique_names(list(one.frame.columns))
+        frame = one.frame if rows is None else take_rows(one.frame, rows)
+        frames[targets] = frame.set_axis(pd.Index(names, dtype=object), axis=1)
+        told = limit.tell(one.n_rows)  # is said of all together
+        changes += [change for change in one.changes if change not in told] + renamed
+    return frames, list(dict.fromkeys(changes)), n_rows
