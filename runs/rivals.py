@@ -79,7 +79,7 @@ def main() -> None:
         for sheet in sheets:
             show(sheet.title, sheet.table)
         if options.write:
-            parts = [f"{sheet.title}:\n\n{to_markdown(sheet.table)}" for sheet in sheets if sheet.is_for_the_page]
+            parts = [sheet.spell() for sheet in sheets if sheet.is_for_the_page]
             write_between(options.write, f"rivals {name}", "\n\n".join(parts))
 
 
@@ -89,6 +89,10 @@ class Sheet(NamedTuple):
     title: str
     table: pd.DataFrame
     is_for_the_page: bool = True
+
+    def spell(self) -> str:
+        """As Markdown; a table without rows is its title."""
+        return f"{self.title}:\n\n{to_markdown(self.table)}" if len(self.table) else f"{self.title}."
 
 
 def make_section(name: str, section: Section, options: argparse.Namespace) -> list[Sheet]:
