@@ -18,7 +18,7 @@ import torch
 import graphbam as gb
 from graphbam.graphs.equivalence import dag_to_cpdag
 from graphbam.graphs.graph import directed_part
-from graphbam.nn.weights import load_colliders, load_weights
+from graphbam.nn.weights import load_weights
 from graphbam.simulation import MECHANISMS, SimulationConfig, sample_tables
 
 BINS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
@@ -29,7 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=102, help="of each kind")
     options = parser.parse_args()
-    edges, colliders = load_weights("edges"), load_colliders("colliders")
+    edges = load_weights("edges")
     print(
         "| said | " + " | ".join(f"{name}: right | arrows" for name in KINDS) + " |\n|" + "---|" * (1 + 2 * len(KINDS))
     )
@@ -37,9 +37,9 @@ def main() -> None:
     for name, draw in KINDS.items():
         said, is_right = [], []
         for x_md, dag_dd in draw(options.tables):
-            result = gb.infer(x_md, weights=edges, colliders=colliders)
+            result = gb.infer(x_md, weights=edges)
             arrows_dd = directed_part(result.cpdag().adjacency).astype(bool)
-            said.append(result.arrow_probabilities[arrows_dd])
+            said.append(result.compelled_probabilities[arrows_dd])
             is_right.append(directed_part(dag_to_cpdag(dag_dd))[arrows_dd])
         found[name] = np.concatenate(said), np.concatenate(is_right)
     for low, high in itertools.pairwise(BINS):

@@ -31,9 +31,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", help="folder of third-party tables with a manifest.csv")
     parser.add_argument("--per-mechanism", type=int, default=6, help="simulated tables")
+    parser.add_argument("--colliders", help="name or path; directions then come from these, in two steps")
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
-    edges, colliders = load_weights("edges", options.device), load_colliders("colliders", options.device)
+    edges = load_weights("edges", options.device)
+    colliders = load_colliders(options.colliders, options.device) if options.colliders else None
     rows = []
     for case in cases(options):
         for problem, result in zip(case.problems, answer_all(edges, colliders, case), strict=True):
