@@ -3,7 +3,8 @@
     python runs/bench_arrows.py
 
 Fresh tables, 20 variables and 200 samples: `broad-1` ones, and the paper's graphs, noise and signal strength with every
-mechanism in turn. An arrow of the default CPDAG is right if the true CPDAG has it too.
+mechanism in turn. An arrow of the default CPDAG is right if the true CPDAG has it too; it is as likely as its link times
+its direction.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 
 import graphbam as gb
 from graphbam.graphs.equivalence import dag_to_cpdag
-from graphbam.graphs.graph import directed_part
+from graphbam.graphs.graph import SKELETON, directed_part
 from graphbam.nn.weights import load_weights
 from graphbam.simulation import MECHANISMS, SimulationConfig, sample_tables
 
@@ -39,7 +40,8 @@ def main() -> None:
         for x_md, dag_dd in draw(options.tables):
             result = gb.infer(x_md, weights=edges)
             arrows_dd = directed_part(result.cpdag().adjacency).astype(bool)
-            said.append(result.compelled_probabilities[arrows_dd])
+            p_dd = result.probabilities[..., SKELETON] * result.compelled_probabilities
+            said.append(p_dd[arrows_dd])
             is_right.append(directed_part(dag_to_cpdag(dag_dd))[arrows_dd])
         found[name] = np.concatenate(said), np.concatenate(is_right)
     for low, high in itertools.pairwise(BINS):
