@@ -18,12 +18,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.directions.large import Links, Morals, connected_parts, large_cpdag, large_dag
+from graphbam.directions.arrows import SUPPORT_FROM, claim_immoralities
+from graphbam.directions.cpdag import nearest_cpdag
+from graphbam.directions.immoralities import Beliefs
+from graphbam.directions.large import (
+    Links,
+    Morals,
+    Ways,
+    break_cycles,
+    connected_parts,
+    large_cpdag,
+    large_dag,
+    lead_nowhere,
+    lead_there,
+)
 from graphbam.errors import GraphError, OrientationMissingError, ResultError
 from graphbam.graphs.cut import EVEN, Cut
-from graphbam.graphs.graph import MORAL, NONE, SKELETON, Graph
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph
 from graphbam.graphs.knowledge import Knowledge
-from graphbam.result import CHILD_FROM, MOST_NAMED, SUSPECT_FROM, Answer, Result
+from graphbam.result import CAUTION, CHILD_FROM, MOST_NAMED, SUSPECT_FROM, Answer, Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,10 +50,13 @@ VERSION = 1
 SMALL_PART = 200
 """Connected parts of a graph up to this size are directed as in `Result.cpdag`, larger ones by `directions.large`."""
 
-KNOWN = 1e6
-"""Stands for certainty about a direction."""
+SAME = 1e-12
+"""Sums of probabilities that miss one by no more than this are one."""
 
-ARRAYS = ("pairs", "probabilities", "directions", "compelled", "hidden_causes", "ancestors", "stability")
+BELIEFS = ("probabilities", "directions", "compelled", "hidden_causes", "ancestors", "stability")
+"""Fields of a sparse result that are probabilities of pairs."""
+
+ARRAYS = ("pairs", *BELIEFS, "experiments")
 """Fields of a sparse result that are arrays over pairs."""
 
 Vector = NDArray[np.float64]
@@ -212,61 +228,119 @@ class SparseResult(Answer):
     warnings: tuple[str, ...] = ()
     domain: Mapping[str, Any] = field(default_factory=dict)
     knowledge: Knowledge | None = None
+    """Prior knowledge; its odds are already in `probabilities`, as `with_knowledge` puts them there."""
     source: str = ""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     sample: NDArray[Any] | None = None
     """Up to 1,000 rows of the table as the network saw it; not saved."""
+    experiments: NDArray[np.bool_] | None = None
+    """Shape (N,): whether an experiment set one of the two without the other, so that data can tell which way a link
+    points; None: nothing was set."""
     _decided: dict[tuple[str, Cut], SparseGraph] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
         object.__setattr__(self, "pairs", np.asarray(self.pairs, dtype=np.int64).reshape(-1, 2))
-        for name in ARRAYS[1:]:
-            if getattr(self, name) is not None:
-                values = np.array(getattr(self, name), dtype=np.float64)
-                if len(values) != len(self.pairs) or not np.isfinite(values).all() or (values < 0).any():
-                    raise GraphError(f"{name} must hold a probability for each of the {len(self.pairs)} pairs.")
-                object.__setattr__(self, name, values)
+        for name in (name for name in BELIEFS if getattr(self, name) is not None):
+            values = np.array(getattr(self, name), dtype=np.float64)
+            if len(values) != len(self.pairs) or not np.isfinite(values).all() or (values < 0).any():
+                raise GraphError(f"{name} must hold a probability for each of the {len(self.pairs)} pairs.")
+            object.__setattr__(self, name, values)
+        if self.experiments is not None:
+            told = np.array(self.experiments, dtype=bool)
+            if told.shape != (len(self.pairs),):
+                raise GraphError(f"experiments must say yes or no of each of the {len(self.pairs)} pairs.")
+            object.__setattr__(self, "experiments", told)
         p = self.probabilities.reshape(-1, 3)
-        object.__setattr__(self, "probabilities", p / p.sum(axis=1, keepdims=True))
-        self._enforce()
+        total = p.sum(axis=1, keepdims=True)
+        object.__setattr__(self, "probabilities", np.where(abs(total - 1) > SAME, p / total, p))
+        if self.compelled is not None:
+            total = self.compelled.sum(axis=1, keepdims=True)
+            settled = np.where(total > 1 + SAME, self.compelled / np.maximum(total, 1.0), self.compelled)
+            object.__setattr__(self, "compelled", settled)
+        if self.knowledge:
+            self._enforce(self.knowledge)
 
     # ── prior knowledge ───────────────────────────────────────────────────────────────────────────────────
 
-    def _enforce(self) -> None:
-        """Put prior knowledge into the answers: pairs it names are listed, and it has the last word on them."""
+    def with_knowledge(self, knowledge: Knowledge | None) -> SparseResult:
+        """The same answer with prior knowledge in it: odds are multiplied once, all else holds from now on.
+
+        Examples
+        --------
+        >>> result = SparseResult(("a", "b"), np.array([[0, 1]]), np.array([[0.5, 0.5, 0.0]]))
+        >>> result.with_knowledge(Knowledge(prior_odds=[("a", "b", 3.0)])).probabilities.tolist()
+        [[0.25, 0.75, 0.0]]
+        """
+        if not knowledge:
+            return self
         if self.knowledge:
-            self._list_pairs([*self.knowledge.prior_odds, *((e.a, e.b) for e in self.knowledge.required)])
+            raise ResultError("this answer has prior knowledge in it already. Infer again with other knowledge.")
+        result = dataclasses.replace(self)
+        result._list_pairs(knowledge.prior_odds)
+        p = result.probabilities.copy()
+        for k, (*_, odds) in zip(result._find_pairs(knowledge.prior_odds), knowledge.prior_odds, strict=True):
+            p[k, SKELETON] *= odds
+            p[k] /= p[k].sum()
+        return dataclasses.replace(result, probabilities=p, knowledge=knowledge)
+
+    def _enforce(self, known: Knowledge) -> None:
+        """Hold what prior knowledge is certain of; doing it again changes nothing. Required pairs get listed."""
+        known.check_names(self.names)
+        required = [(edge.a, edge.b) for edge in known.required]
+        self._list_pairs(required)
+        p, forbidden = self.probabilities, self._forbidden
+        for k in np.flatnonzero(forbidden.all(axis=1)).tolist():
+            rest = p[k, NONE] + p[k, MORAL]
+            p[k] = [p[k, NONE] / rest, 0.0, p[k, MORAL] / rest] if rest else [1.0, 0.0, 0.0]
+        p[self._find_pairs(required)] = [0.0, 1.0, 0.0]
+        f, b = forbidden.T
+        if self.directions is not None:
+            settled = np.where(f & ~b, 0.0, np.where(b & ~f, 1.0, self.directions))
+            object.__setattr__(self, "directions", settled)
         if self.compelled is not None:
-            total = self.compelled.sum(axis=1, keepdims=True)
-            object.__setattr__(self, "compelled", self.compelled / np.maximum(total, 1.0))
-        if not self.knowledge:
-            return
-        known, p = self.knowledge, self.probabilities
-        odds = {frozenset(row[:2]): row[2] for row in known.prior_odds}
-        required = {edge.pair for edge in known.required}
-        impossible = np.asarray(self._forbidden.all(axis=1))
-        for k, (i, j) in enumerate(self.pairs.tolist() if odds or required or impossible.any() else ()):
-            pair = frozenset((self.names[i], self.names[j]))
-            if pair in required:
-                p[k] = [0.0, 1.0, 0.0]
-            elif impossible[k] or pair in odds:
-                p[k, SKELETON] *= 0.0 if impossible[k] else odds[pair]
-                p[k] = p[k] / p[k].sum() if p[k].sum() else [1.0, 0.0, 0.0]
-        f, b = self._forbidden.T
-        for name, known_way in (("directions", None), ("compelled", 1.0)):
-            values = getattr(self, name)
-            if values is not None and known_way is None:
-                object.__setattr__(self, name, np.where(f & ~b, 0.0, np.where(b & ~f, 1.0, values)))
-            elif values is not None:
-                settled = np.where(self._forbidden, 0.0, np.where(self._forbidden[:, ::-1], 1.0, values))
-                object.__setattr__(self, name, settled)
+            settled = np.where(forbidden, 0.0, np.where(forbidden[:, ::-1], 1.0, self.compelled))
+            object.__setattr__(self, "compelled", settled)
+        if self.ancestors is not None:
+            object.__setattr__(self, "ancestors", self._settle_ancestors(known, self.ancestors))
+
+    def _settle_ancestors(self, known: Knowledge, p_n2: Vector) -> Vector:
+        """Paths: certain where known arrows make one, impossible against these and where permitted arrows make none."""
+        place = {name: k for k, name in enumerate(self.names)}
+        arrows = [(place[a], place[b]) for a, b in known.arrows()]
+        against: dict[int, set[int]] = {}
+        for a, b, is_directed in known.forbidden:
+            against.setdefault(place[a], set()).add(place[b])
+            if not is_directed:
+                against.setdefault(place[b], set()).add(place[a])
+        for tail, head in arrows:
+            against.setdefault(head, set()).add(tail)
+        tier_of = np.array([known.tier_of.get(name, -1) for name in self.names])
+        i, j = self.pairs.T
+        p_n2 = p_n2.copy()
+        for way, (a, b) in enumerate(((i, j), (j, i))):
+            out = np.flatnonzero(self._forbidden[:, way])
+            p_n2[out[lead_nowhere(a[out], b[out], against, tier_of, known.within_tiers)], way] = 0.0
+        certain = np.stack([lead_there(i, j, arrows), lead_there(j, i, arrows)], axis=1)
+        return np.where(certain, 1.0, np.where(certain[:, ::-1], 0.0, p_n2))
+
+    def _find_pairs(self, wanted: Iterable[Sequence[Any]]) -> Indices:
+        """Where listed pairs (a, b, …) of names are in the list."""
+        place = {name: k for k, name in enumerate(self.names)}
+        ends = [sorted((place[one[0]], place[one[1]])) for one in wanted]
+        keys = np.array([i * self.n_variables + j for i, j in ends], dtype=np.int64)
+        return np.searchsorted(self._keys, keys).astype(np.int64)
+
+    @functools.cached_property
+    def _keys(self) -> Indices:
+        """A number for each pair, increasing."""
+        return self.pairs[:, 0] * self.n_variables + self.pairs[:, 1]
 
     def _list_pairs(self, wanted: Iterable[Sequence[Any]]) -> None:
         """Add pairs that are not listed, with what is believed of pairs elsewhere."""
         place = {name: k for k, name in enumerate(self.names)}
         ends = {tuple(sorted((place[one[0]], place[one[1]]))) for one in wanted}
-        new = sorted(ends - set(map(tuple, self.pairs.tolist())))
+        new = sorted(ends - set(map(tuple, self.pairs.tolist()))) if ends else []
         if not new:
             return
         pairs = np.concatenate([self.pairs, np.array(new, dtype=np.int64)])
@@ -283,7 +357,8 @@ class SparseResult(Answer):
         rest = {"skeleton": 0.0, "moral": 0.0, "hidden": 0.0, "ancestor": 0.0, **self.elsewhere}
         classes = [1 - rest["skeleton"] - rest["moral"], rest["skeleton"], rest["moral"]]
         ordered = {"directions": 0.5, "compelled": 0.0, "ancestors": rest["ancestor"]}
-        return {"probabilities": classes, "hidden_causes": rest["hidden"], "stability": 0.0, **ordered}
+        plain = {"hidden_causes": rest["hidden"], "stability": 0.0, "experiments": False}
+        return {"probabilities": classes, **plain, **ordered}
 
     @functools.cached_property
     def _forbidden(self) -> NDArray[np.bool_]:
@@ -299,6 +374,41 @@ class SparseResult(Answer):
         named = ((self.names[i], self.names[j]) for i, j in self.pairs.tolist())
         return np.array([[is_out(a, b), is_out(b, a)] for a, b in named], dtype=bool).reshape(-1, 2)
 
+    @functools.cached_property
+    def _known(self) -> Ways:
+        """Shape (N,): directions of links that prior knowledge or, as in `Result`, an experiment decides."""
+        f, b = self._forbidden.T
+        known = b.astype(np.int8) - f.astype(np.int8)
+        if self.experiments is None or self.directions is None:
+            return known
+        p = self.probabilities[:, SKELETON]
+        kept = self._possible(Cut(threshold=SUPPORT_FROM).choose(p), known)
+        links = self._links(kept, self.directions[kept], 1 - self.directions[kept])
+        told = np.zeros(len(p), dtype=np.int8)
+        told[kept] = large_dag(links, self.n_variables, known[kept])  # of one DAG: they close no cycle
+        return np.where(self.experiments & (known == 0), told, known).astype(np.int8)
+
+    def _possible(self, chosen: NDArray[np.bool_], known: Ways) -> NDArray[np.bool_]:
+        """Chosen links without those that prior knowledge makes impossible, as `directions.cpdag.choose_links` does."""
+        kept = chosen & ~self._forbidden.all(axis=1)
+        nothing = np.zeros(int(kept.sum()))
+        kept[kept] = break_cycles(self._links(kept, nothing, nothing), known[kept])
+        return kept
+
+    def _links(self, chosen: NDArray[np.bool_], forward: Vector, backward: Vector) -> Links:
+        """Some of the pairs, with what is believed of their directions."""
+        return Links(
+            self.pairs[chosen, 0], self.pairs[chosen, 1], self.probabilities[chosen, SKELETON], forward, backward
+        )
+
+    @functools.cached_property
+    def compelled_probabilities(self) -> Vector | None:
+        """Shape (N, 2): `compelled`, where an experiment set one of the two without the other `directions`."""
+        if self.compelled is None or self.directions is None or self.experiments is None:
+            return self.compelled
+        ways = np.stack([self.directions, 1 - self.directions], axis=1)
+        return np.where(self.experiments[:, None], ways, self.compelled)
+
     # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def part(self, names: Iterable[str]) -> Result:
@@ -306,39 +416,59 @@ class SparseResult(Answer):
         places = _find_places(self.names, names)
         return self._part(np.array(places, dtype=np.int64))
 
-    def _part(self, places: Indices, inside: Indices | None = None) -> Result:
-        """The answer for variables by place; `inside` are the listed pairs among them, if somebody knows."""
+    def _part(self, places: Indices) -> Result:
+        """The answer for variables by place."""
         where = np.full(self.n_variables, -1)
         where[places] = np.arange(len(places))
-        if inside is None:
-            inside = np.flatnonzero((where[self.pairs] >= 0).all(axis=1))
-        i, j = where[self.pairs[inside]].T
-        size = len(places)
-        dead = np.flatnonzero(np.isin([self.names[k] for k in places.tolist()], self.constant))
-        values: dict[str, Any] = {}
-        for name, nothing in self._nothing().items():
-            p_n = getattr(self, name)
-            if p_n is None:
-                continue
-            p_n = p_n[inside]
-            shape = (size, size, 3) if name == "probabilities" else (size, size)
-            values[name] = matrix = np.array(np.broadcast_to(np.asarray(nothing), shape), dtype=np.float64)
-            if name in ("probabilities", "hidden_causes", "stability"):
-                matrix[i, j] = matrix[j, i] = p_n
-            else:
-                matrix[i, j], matrix[j, i] = (p_n, 1 - p_n) if p_n.ndim == 1 else p_n.T
-            if name != "directions":
-                matrix[dead] = matrix[:, dead] = [1.0, 0.0, 0.0] if name == "probabilities" else 0.0
-        return Result(
-            tuple(self.names[k] for k in places.tolist()),
+        inside = np.flatnonzero((where[self.pairs] >= 0).all(axis=1))
+        names = tuple(self.names[k] for k in places.tolist())
+        values = self._matrices(places, where[self.pairs[inside]], inside, self._nothing())
+        result = Result(
+            names,
             changes=self.changes,
-            warnings=(*self.warnings, f"{size} of {self.n_variables} variables are shown"),
+            warnings=(*self.warnings, f"{len(places)} of {self.n_variables} variables are shown"),
             domain=self.domain,
+            knowledge=(self.knowledge.among(names) if self.knowledge else None) or None,
             source=self.source,
             provenance=self.provenance,
             sample=None if self.sample is None else self.sample[:, places],
             **values,
         )
+        if self.ancestors is not None:  # settled here: paths may lead through variables that are not in the part
+            values["ancestors"].setflags(write=False)
+            object.__setattr__(result, "ancestors", values["ancestors"])
+        return result
+
+    def _matrices(
+        self, places: Indices, ends_n2: Indices, inside: Indices, fields: Mapping[str, Any]
+    ) -> dict[str, NDArray[Any]]:
+        """Fields as matrices over some variables; `inside` are the listed pairs among them, `ends_n2` where they are.
+
+        `fields` says what to believe of pairs that are not listed.
+        """
+        (i, j), size = ends_n2.T, len(places)
+        dead = np.flatnonzero([self.names[k] in self._constant for k in places.tolist()])
+        values: dict[str, Any] = {}
+        for name, nothing in fields.items():
+            p_n = getattr(self, name)
+            if p_n is None:
+                continue
+            p_n = p_n[inside]
+            shape = (size, size, 3) if name == "probabilities" else (size, size)
+            values[name] = matrix = np.array(np.broadcast_to(np.asarray(nothing), shape), dtype=p_n.dtype)
+            if name != "directions":
+                matrix[dead] = matrix[:, dead] = [1.0, 0.0, 0.0] if name == "probabilities" else 0.0
+            if name in ("directions", "compelled", "compelled_probabilities", "ancestors"):
+                matrix[i, j], matrix[j, i] = (p_n, 1 - p_n) if p_n.ndim == 1 else p_n.T
+            else:
+                matrix[i, j] = matrix[j, i] = p_n
+            if name in ("compelled", "compelled_probabilities", "ancestors", "hidden_causes"):
+                np.fill_diagonal(matrix, 0.0)
+        return values
+
+    @functools.cached_property
+    def _constant(self) -> frozenset[str]:
+        return frozenset(self.constant)
 
     def around(self, name: str, most: int = 40) -> Result:
         """The answer for a variable and those nearest to it, as a `Result`.
@@ -421,8 +551,8 @@ class SparseResult(Answer):
     ) -> SparseGraph:
         """The links of `skeleton`, directed as far as the data and prior knowledge decide; see `Result.cpdag`.
 
-        Connected parts of up to 200 variables are decided as there; larger ones by the lighter rules of
-        `graphbam.directions.large`, and `SparseGraph.notes` says so.
+        A link whose known direction would close a cycle is left out. Connected parts of up to 200 variables are decided
+        as there, larger ones by the lighter rules of `graphbam.directions.large`; `SparseGraph.notes` says so.
         """
         return self._decide("cpdag", Cut.read(cut, threshold=threshold, fdr=fdr), objective)
 
@@ -446,29 +576,40 @@ class SparseResult(Answer):
         return self._decided[kind, cut]
 
     def _direct(self, kind: str, cut: Cut) -> SparseGraph:
-        if self.directions is None or self.compelled is None:
+        compelled = self.compelled_probabilities
+        if self.directions is None or compelled is None:
             raise OrientationMissingError(
                 "this result has no directions: the weights give none, or nobody asked. Use skeleton()."
             )
         p = self.probabilities[:, SKELETON]
         chosen = cut.choose(p)
-        f, b = self._forbidden[chosen].T
-        forward, backward = self.compelled[chosen].T if kind == "cpdag" else (d := self.directions[chosen], 1 - d)
-        i, j = self.pairs[chosen].T
-        links, notes = Links(i, j, p[chosen], forward, backward), tuple[str, ...]()
+        kept = self._possible(chosen, self._known)
+        forward, backward = compelled[kept].T if kind == "cpdag" else (d := self.directions[kept], 1 - d)
+        links = self._links(kept, forward, backward)
+        notes = self._note_left_out(np.flatnonzero(chosen & ~kept))
         if kind == "dag":
-            sure = links._replace(forward=np.where(b & ~f, KNOWN, forward), backward=np.where(f & ~b, KNOWN, backward))
-            code = large_dag(sure, self.n_variables)
+            code = large_dag(links, self.n_variables, self._known[kept])
         else:
-            code, notes = self._direct_parts(links, _between(p, chosen))
-            code = np.where(b & ~f, 1, np.where(f & ~b, -1, code)).astype(np.int8)
-        graph = self._oriented(links, code, self.compelled[chosen], notes, is_dag=kind == "dag")
-        known = {} if self.stability is None else {"stability": self.stability[chosen]}
+            code, about = self._direct_parts(links, self._known[kept], _between(p, chosen))
+            notes += about
+        graph = self._oriented(links, code, compelled[kept], notes, is_dag=kind == "dag")
+        known = {} if self.stability is None else {"stability": self.stability[kept]}
         return dataclasses.replace(graph, numbers=graph.numbers | known)
 
-    def _direct_parts(self, links: Links, threshold: float) -> tuple[NDArray[np.int8], tuple[str, ...]]:
+    def _note_left_out(self, pairs: Indices) -> tuple[str, ...]:
+        """Name links of a cut that are not drawn, as `Result` does."""
+        if not len(pairs):
+            return ()
+        p = self.probabilities[:, SKELETON]
+        likeliest = pairs[np.argsort(-p[pairs], kind="stable")][:MOST_NAMED].tolist()
+        named = (" — ".join(self.names[end] for end in self.pairs[k].tolist()) + f" ({p[k]:.2f})" for k in likeliest)
+        more = f" and {len(pairs) - MOST_NAMED} more" if len(pairs) > MOST_NAMED else ""
+        reason = "since prior knowledge leaves them no direction that closes no cycle"
+        return (f"{len(pairs)} link{'' if len(pairs) == 1 else 's'} left out, {reason}: {', '.join(named)}{more}",)
+
+    def _direct_parts(self, links: Links, known: Ways, threshold: float) -> tuple[Ways, tuple[str, ...]]:
         """Directions of a CPDAG, connected part by part."""
-        code = np.zeros(len(links.i), dtype=np.int8)
+        code = known.copy()  # all there is to say of two variables that are linked with no others
         part_of = connected_parts(links.i, links.j, self.n_variables)
         sizes = np.bincount(part_of, minlength=self.n_variables)
         size_of = sizes[part_of[links.i]]
@@ -477,23 +618,34 @@ class SparseResult(Answer):
         pairs_of = _Groups(np.where(one == other, one, -1))
         for root in np.flatnonzero((sizes > 2) & (sizes <= SMALL_PART)).tolist():
             members, inside = members_of[root], links_of[root]
-            adjacency = self._part(members, pairs_of[root]).cpdag(threshold).adjacency
+            adjacency = self._nearest(members, pairs_of[root], threshold)
             i, j = np.searchsorted(members, links.i[inside]), np.searchsorted(members, links.j[inside])
             code[inside] = adjacency[i, j] - adjacency[j, i]
         is_large = size_of > SMALL_PART
         if is_large.any():
-            code[is_large] = large_cpdag(links.keep(is_large), self._morals, self.n_variables)
+            code[is_large] = large_cpdag(links.keep(is_large), self._morals, self.n_variables, known[is_large])
         large = sizes[sizes > SMALL_PART]
         about = f"links of parts with more than {SMALL_PART} variables (the largest has {large.max(initial=0)})"
         return code, (f"{about} were directed without trying single immoralities anew",) if len(large) else ()
+
+    def _nearest(self, members: Indices, inside: Indices, threshold: float) -> NDArray[np.int8]:
+        """The CPDAG of a connected part as `Result.cpdag` finds it; `inside` are the listed pairs of the part."""
+        ends_n2 = np.searchsorted(members, self.pairs[inside])
+        fields = {"probabilities": self._nothing()["probabilities"], "compelled_probabilities": 0.0}
+        values = self._matrices(members, ends_n2, inside, fields)
+        p_dd3, arrow_dd = values["probabilities"], values["compelled_probabilities"]
+        p_dd3[np.arange(len(members)), np.arange(len(members))] = [1.0, 0.0, 0.0]
+        known, (i, j) = self._known[inside], ends_n2.T
+        forbidden_dd: BoolMatrix = np.zeros(arrow_dd.shape, dtype=bool)
+        forbidden_dd[i, j], forbidden_dd[j, i] = (self._forbidden[inside] | np.stack([known < 0, known > 0], axis=1)).T
+        beliefs = Beliefs(p_dd3, claim_immoralities(p_dd3, arrow_dd), forbidden_dd)
+        return nearest_cpdag(beliefs, arrow_dd, Cut(threshold=threshold), CAUTION)
 
     @functools.cached_property
     def _morals(self) -> Morals:
         p = self.probabilities
         moral = np.minimum(p[:, MORAL] / np.maximum(1 - p[:, SKELETON], 1e-9), 1.0)
-        return Morals(
-            self.pairs[:, 0] * self.n_variables + self.pairs[:, 1], moral, self._nothing()["probabilities"][2]
-        )
+        return Morals(self._keys, moral, self._nothing()["probabilities"][2])
 
     def _oriented(
         self, links: Links, code: NDArray[np.int8], compelled: Vector, notes: tuple[str, ...], *, is_dag: bool
@@ -524,8 +676,8 @@ class SparseResult(Answer):
         columns |= {} if self.stability is None else {"stability": self.stability}
         if self.directions is not None:
             columns |= {"forward": self.directions, "backward": 1 - self.directions}
-        if self.compelled is not None:
-            columns["open"] = np.clip(1 - self.compelled.sum(axis=1), 0.0, 1.0)
+        if self.compelled_probabilities is not None:
+            columns["open"] = np.clip(1 - self.compelled_probabilities.sum(axis=1), 0.0, 1.0)
         columns |= {} if self.hidden_causes is None else {"hidden": self.hidden_causes}
         if self.ancestors is not None:
             columns |= {"upstream": self.ancestors[:, 0], "downstream": self.ancestors[:, 1]}

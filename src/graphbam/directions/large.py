@@ -7,12 +7,16 @@ of this room; here is what is done about parts too large for them:
   other links directed by the same elimination, and the DAG completed; single immoralities are not tried anew.
 - For the DAG, links in no cycle of likelier arrows follow these; each knot of cycles gets an order as in `dag`, and a
   knot of more than a thousand variables the order in which who gains most goes first.
+
+Known directions hold in both, and the CPDAG has all that follows from them by R1–R4. They must close no cycle:
+`break_cycles` sees to that.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -20,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbam.directions.cpdag import Board, Elimination
-from graphbam.directions.dag import best_order
+from graphbam.directions.dag import KNOWN, best_order
 from graphbam.directions.immoralities import Indices
+from graphbam.errors import KnowledgeError
 from graphbam.graphs.graph import Matrix
 
-__all__ = ["Links", "connected_parts", "large_cpdag", "large_dag"]
+__all__ = ["Links", "break_cycles", "connected_parts", "large_cpdag", "large_dag", "lead_nowhere", "lead_there"]
 
 ACCEPTED_FROM = 0.5
 """Immoralities from this probability on are accepted."""
@@ -32,8 +37,8 @@ ACCEPTED_FROM = 0.5
 MOST_ORDERED = 1000
 """Variables of a knot up to which an order is looked for as in `dag`."""
 
-KNOWN = 1e6
-"""Worth of an arrow whose reverse is forbidden."""
+Ways = NDArray[np.int8]
+"""A direction for each link: 1 for i → j, −1 for j → i, 0 for none."""
 
 
 class Links(NamedTuple):
@@ -51,6 +56,10 @@ class Links(NamedTuple):
     def keep(self, chosen: NDArray[np.bool_]) -> Links:
         """Some of the links."""
         return Links(self.i[chosen], self.j[chosen], self.p[chosen], self.forward[chosen], self.backward[chosen])
+
+    def point(self, ways: Ways) -> tuple[Indices, Indices]:
+        """Tails and heads of the links in these directions; of a link without one, i and j."""
+        return np.where(ways < 0, self.j, self.i), np.where(ways < 0, self.i, self.j)
 
 
 def connected_parts(i: Indices, j: Indices, n_variables: int) -> Indices:
@@ -71,6 +80,138 @@ def connected_parts(i: Indices, j: Indices, n_variables: int) -> Indices:
         if np.array_equal(after, part):
             return part
         part = after
+
+
+# ── known directions ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def break_cycles(links: Links, known: Ways) -> NDArray[np.bool_]:
+    """Which links to keep so that known directions close no cycle: the least likely are left out, as `cpdag` does.
+
+    Raises
+    ------
+    KnowledgeError
+        If certain links (probability 1) close a cycle.
+
+    Examples
+    --------
+    >>> links = Links(np.array([0, 1, 0]), np.array([1, 2, 2]), np.array([0.9, 0.7, 0.8]), np.ones(3), np.zeros(3))
+    >>> break_cycles(links, np.array([1, 1, -1], dtype=np.int8)).tolist()
+    [True, False, True]
+    """
+    keep = np.ones(len(links.i), dtype=bool)
+    tails, heads = links.point(known)
+    arrows = np.flatnonzero(known)
+    arrows = arrows[_in_knots(tails[arrows], heads[arrows])]
+    children: dict[int, set[int]] = {}
+    for k in arrows[np.lexsort((heads[arrows], tails[arrows], -links.p[arrows]))].tolist():
+        tail, head = int(tails[k]), int(heads[k])
+        if not _reaches(children, head, {tail}):
+            children.setdefault(tail, set()).add(head)
+        elif links.p[k] < 1:
+            keep[k] = False
+        else:
+            raise KnowledgeError("the forbidden arrows leave no DAG with the certain links; allow one of them.")
+    return keep
+
+
+def _in_knots(tails: Indices, heads: Indices) -> NDArray[np.bool_]:
+    """Arrows that lie on a cycle."""
+    knot_of = {node: k for k, knot in enumerate(_knots(tails, heads)) for node in knot}
+    ends = zip(tails.tolist(), heads.tolist(), strict=True)
+    return np.array([knot_of[tail] == knot_of[head] for tail, head in ends], dtype=bool)
+
+
+def _knots(tails: Indices, heads: Indices) -> Iterator[set[int]]:
+    """Variables that lie on common cycles of arrows, as groups; alone where on none."""
+    import networkx as nx
+
+    graph = nx.DiGraph()
+    graph.add_edges_from(zip(tails.tolist(), heads.tolist(), strict=True))
+    knots: Iterator[set[int]] = nx.strongly_connected_components(graph)
+    return knots
+
+
+def _reaches(children: Mapping[int, set[int]], start: int, goals: set[int]) -> bool:
+    """Whether arrows lead from a variable to one of several."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        after = children.get(waiting.pop(), set()) - seen
+        if after & goals:
+            return True
+        seen |= after
+        waiting.extend(after)
+    return False
+
+
+def lead_there(i: Indices, j: Indices, arrows: Iterable[tuple[int, int]]) -> NDArray[np.bool_]:
+    """For each pair, whether a path of these arrows leads from i to j.
+
+    Examples
+    --------
+    >>> lead_there(np.array([0, 2]), np.array([2, 0]), [(0, 1), (1, 2)]).tolist()
+    [True, False]
+    """
+    children: dict[int, set[int]] = {}
+    for tail, head in arrows:
+        children.setdefault(tail, set()).add(head)
+    heads = {head for some in children.values() for head in some}
+    ends = zip(i.tolist(), j.tolist(), strict=True)
+    return np.array([a in children and b in heads and _reaches(children, a, {b}) for a, b in ends], dtype=bool)
+
+
+def lead_nowhere(
+    i: Indices, j: Indices, forbidden: Mapping[int, set[int]], tier_of: Indices, within_tiers: bool
+) -> NDArray[np.bool_]:
+    """For each pair, whether no path of permitted arrows leads from i to j.
+
+    Parameters
+    ----------
+    i, j : ndarray of int, shape (N,)
+        Pairs with a forbidden arrow i → j: all others have a path of one arrow.
+    forbidden : mapping from variable to variables
+        Heads of forbidden arrows by tail, beside those of the tiers.
+    tier_of : ndarray of int, shape (D,)
+        Arrows run from lower tiers to higher ones; −1 for variables outside of this order.
+    within_tiers : bool
+        Whether arrows inside a tier are permitted.
+
+    Examples
+    --------
+    0 and 1 come before 2, and nothing is known of 3; without it no path leads back:
+
+    >>> pairs, tiers = (np.array([2]), np.array([1])), np.array([0, 0, 1, -1])
+    >>> lead_nowhere(*pairs, {}, tiers, True).tolist(), lead_nowhere(*pairs, {}, tiers[:3], True).tolist()
+    ([False], [True])
+    """
+    ordered = tier_of >= 0
+    named = {*forbidden, *(head for some in forbidden.values() for head in some)}
+    if not named.issuperset(np.flatnonzero(~ordered).tolist()):
+        return np.zeros(len(i), dtype=bool)  # by way of a variable of which nothing is known everything can be reached
+    back = tier_of[i] >= tier_of[j] + within_tiers
+    result = back & ordered.all()
+    for source in np.unique(i[~result]).tolist():
+        mine = np.flatnonzero((i == source) & ~result)
+        result[mine] = ~_permitted(source, j[mine], forbidden, tier_of, within_tiers)[j[mine]]
+    return result
+
+
+def _permitted(
+    source: int, goals: Indices, forbidden: Mapping[int, set[int]], tier_of: Indices, within_tiers: bool
+) -> NDArray[np.bool_]:
+    """What permitted arrows lead to from a variable, at least until all goals are among it."""
+    seen = np.zeros(len(tier_of), dtype=bool)
+    waiting = [source]
+    while waiting and not seen[goals].all():
+        node = waiting.pop()
+        new = ~seen
+        new[[node, *forbidden.get(node, ())]] = False
+        if tier_of[node] >= 0:
+            new &= (tier_of < 0) | (tier_of > tier_of[node] - within_tiers)
+        seen |= new
+        after = np.flatnonzero(new)
+        waiting += after[np.argsort(-tier_of[after], kind="stable")].tolist()  # the freest is looked at first
+    return seen
 
 
 # ── the CPDAG ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -108,8 +249,10 @@ class Morals(NamedTuple):
         return np.where(self.keys[place] == key, self.p[place], self.elsewhere)
 
 
-def large_cpdag(links: Links, morals: Morals, n_variables: int) -> NDArray[np.int8]:
+def large_cpdag(links: Links, morals: Morals, n_variables: int, known: Ways | None = None) -> Ways:
     """Direct links as far as beliefs decide: 1 for i → j, −1 for j → i, 0 where both are possible.
+
+    Known directions, which close no cycle, hold, and with them all that follows by R1–R4.
 
     Examples
     --------
@@ -119,15 +262,16 @@ def large_cpdag(links: Links, morals: Morals, n_variables: int) -> NDArray[np.in
     >>> large_cpdag(links, Morals(np.array([1]), np.array([0.9]), 0.0), 4).tolist()
     [1, 1, 1]
     """
+    known = np.zeros(len(links.i), dtype=np.int8) if known is None else known
     around = _Neighbours(links, n_variables)
     board = _make_board(around, morals, n_variables)
-    parents = _accept(board, around, board.likely(ACCEPTED_FROM))
+    parents = _accept(board, around, board.likely(ACCEPTED_FROM), links.keep(known != 0).point(known[known != 0]))
     rank = np.empty(n_variables, dtype=np.int64)
     rank[Elimination(board, parents).order()] = np.arange(n_variables)  # children first
-    forward = rank[links.i] > rank[links.j]
-    tails, heads = np.where(forward, links.i, links.j), np.where(forward, links.j, links.i)
-    compelled = _compelled(tails, heads, rank)
-    return np.where(compelled, np.where(forward, 1, -1), 0).astype(np.int8)
+    ways = np.where(rank[links.i] > rank[links.j], 1, -1).astype(np.int8)
+    compelled = _compelled(*links.point(ways), rank)
+    ways[~compelled] = 0
+    return _follow(links, ways, known) if ((ways == 0) & (known != 0)).any() else ways
 
 
 def _make_board(around: _Neighbours, morals: Morals, n_variables: int) -> Board:
@@ -148,12 +292,20 @@ def _make_board(around: _Neighbours, morals: Morals, n_variables: int) -> Board:
     return Board(around.nodes, probability, unshielded)
 
 
-def _accept(board: Board, around: _Neighbours, triples: Sequence[tuple[int, int, int]]) -> list[Matrix]:
-    """Parents by immoralities that go together, likeliest first; as `cpdag` does, with walks instead of a matrix."""
+def _accept(
+    board: Board, around: _Neighbours, triples: Sequence[tuple[int, int, int]], known: tuple[Indices, Indices]
+) -> list[Matrix]:
+    """Parents by known arrows and by immoralities that go together, likeliest first.
+
+    As `cpdag` does, with walks instead of a matrix.
+    """
     parents: list[Matrix] = [np.zeros(len(nodes)) for nodes in around.nodes]
-    children: list[set[int]] = [set() for _ in around.nodes]
+    children: dict[int, set[int]] = {}
+    for tail, head in zip(*(ends.tolist() for ends in known), strict=True):
+        parents[head][np.searchsorted(around.nodes[head], tail)] = 1.0
+        children.setdefault(tail, set()).add(head)
     for a, c, b in triples:
-        new = [tail for tail in (a, b) if c not in children[tail]]
+        new = [tail for tail in (a, b) if c not in children.get(tail, ())]
         if not new or _reaches(children, c, set(new)):
             continue
         nodes = around.nodes[c]
@@ -161,20 +313,60 @@ def _accept(board: Board, around: _Neighbours, triples: Sequence[tuple[int, int,
         if board.value(c, more) >= board.value(c, parents[c]) - 1e-9:
             parents[c] = more
             for tail in new:
-                children[tail].add(c)
+                children.setdefault(tail, set()).add(c)
     return parents
 
 
-def _reaches(children: list[set[int]], start: int, goals: set[int]) -> bool:
-    """Whether arrows lead from a variable to one of several."""
-    seen, waiting = {start}, [start]
+def _follow(links: Links, ways: Ways, known: Ways) -> Ways:
+    """Add known directions to a CPDAG, and all that follows from them by R1–R4 of `graphs.equivalence`."""
+    marks = _Marks(links, ways)
+    new = (known != 0) & (ways == 0)
+    tails, heads = links.keep(new).point(known[new])
+    waiting = list(zip(tails.tolist(), heads.tolist(), strict=True))
     while waiting:
-        after = children[waiting.pop()] - seen
-        if after & goals:
-            return True
-        seen |= after
-        waiting.extend(after)
-    return False
+        tail, head = waiting.pop()
+        if head in marks.open[tail]:
+            marks.direct(tail, head)
+            waiting += marks.implied(tail, head)
+    ends = list(zip(links.i.tolist(), links.j.tolist(), strict=True))
+    return np.array([(j in marks.children[i]) - (i in marks.children[j]) for i, j in ends], dtype=np.int8)
+
+
+class _Marks:
+    """A partially directed graph as sets: for each variable its parents, its children and open links."""
+
+    def __init__(self, links: Links, ways: Ways) -> None:
+        self.parents, self.children, self.open = (defaultdict[int, set[int]](set) for _ in range(3))
+        for tail, head, way in zip(*(ends.tolist() for ends in links.point(ways)), ways.tolist(), strict=True):
+            self.open[tail].add(head)
+            self.open[head].add(tail)
+            if way:
+                self.direct(tail, head)
+
+    def direct(self, tail: int, head: int) -> None:
+        """Make an arrow of an open link."""
+        self.open[tail].remove(head)
+        self.open[head].remove(tail)
+        self.children[tail].add(head)
+        self.parents[head].add(tail)
+
+    def beside(self, node: int) -> set[int]:
+        """All variables linked with one."""
+        return self.parents[node] | self.children[node] | self.open[node]
+
+    def implied(self, a: int, b: int) -> list[tuple[int, int]]:
+        """What R1–R4 imply of a new arrow a → b and those that are there."""
+        found = [(b, c) for c in self.open[b] - self.beside(a)]  # R1: a → b — c
+        found += [(a, c) for c in self.open[a] & self.children[b]]  # R2: a → b → c
+        found += [(c, b) for c in self.open[b] & self.parents[a]]  # R2: c → a → b
+        if both := self.open[a] & self.open[b]:
+            for d in self.parents[b] - self.beside(a) - {a}:  # R3: x — a → b, x — d → b
+                found += [(x, b) for x in both & self.open[d]]
+            for d in self.parents[a] - self.beside(b):  # R4: x — d → a → b, x — a
+                found += [(x, b) for x in both & self.open[d]]
+            for c in self.children[b] - self.beside(a):  # R4: x — a → b → c, x — b
+                found += [(x, c) for x in both & self.open[c]]
+        return found
 
 
 def _compelled(tails: Indices, heads: Indices, rank: Indices) -> NDArray[np.bool_]:
@@ -194,29 +386,26 @@ def _compelled(tails: Indices, heads: Indices, rank: Indices) -> NDArray[np.bool
 # ── the DAG ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def large_dag(links: Links, n_variables: int) -> NDArray[np.int8]:
+def large_dag(links: Links, n_variables: int, known: Ways | None = None) -> Ways:
     """Direct every link without a cycle, as its direction is likelier where that can be: 1 for i → j, −1 for j → i.
+
+    Known directions, which close no cycle, hold.
 
     Examples
     --------
     >>> i, j = np.array([0, 1, 0]), np.array([1, 2, 2])
     >>> forward = np.array([0.9, 0.8, 0.4])
-    >>> large_dag(Links(i, j, np.ones(3), forward, 1 - forward), 3).tolist()
+    >>> links = Links(i, j, np.ones(3), forward, 1 - forward)
+    >>> large_dag(links, 3).tolist()
     [1, 1, 1]
+    >>> large_dag(links, 3, known=np.array([0, -1, 0], dtype=np.int8)).tolist()
+    [1, -1, -1]
     """
-    import networkx as nx
-
     gain = links.p * (links.forward - links.backward)
+    if known is not None:
+        gain = np.where(known != 0, known * KNOWN, gain)
     chosen = np.where(gain >= 0, 1, -1).astype(np.int8)
-    graph = nx.DiGraph()
-    graph.add_edges_from(
-        zip(
-            np.where(chosen > 0, links.i, links.j).tolist(),
-            np.where(chosen > 0, links.j, links.i).tolist(),
-            strict=True,
-        )
-    )
-    knots = [sorted(knot) for knot in nx.strongly_connected_components(graph) if len(knot) > 1]
+    knots = [sorted(knot) for knot in _knots(*links.point(chosen)) if len(knot) > 1]
     knot_of = np.full(n_variables, -1)
     for k, knot in enumerate(knots):
         knot_of[knot] = k
@@ -234,16 +423,23 @@ def large_dag(links: Links, n_variables: int) -> NDArray[np.int8]:
 
 def _order(a: Indices, b: Indices, gain: Matrix, size: int) -> list[int]:
     """An order of the variables of a knot in which arrows from earlier to later ones gain much."""
-    if size <= MOST_ORDERED:
-        gain_kk = np.zeros((size, size))
-        gain_kk[a, b], gain_kk[b, a] = gain, -gain
-        return best_order(gain_kk)
+    if size > MOST_ORDERED:
+        return _quick_order(a, b, gain, size)
+    gain_kk = np.zeros((size, size))
+    gain_kk[a, b], gain_kk[b, a] = gain, -gain
+    return best_order(gain_kk)
+
+
+def _quick_order(a: Indices, b: Indices, gain: Matrix, size: int) -> list[int]:
+    """Who gains most goes first, parents by known arrows before their children."""
     beside: list[list[tuple[int, float]]] = [[] for _ in range(size)]
     for one, other, value in zip(a.tolist(), b.tolist(), gain.tolist(), strict=True):
         beside[one].append((other, value))
         beside[other].append((one, -value))
-    net = [sum(value for _, value in around) for around in beside]
-    heap, order, is_left = [(-value, k) for k, value in enumerate(net)], list[int](), [True] * size
+    net = [sum(value for _, value in around if abs(value) < KNOWN) for around in beside]
+    n_known = [sum(value <= -KNOWN for _, value in around) for around in beside]  # parents that are left
+    heap = [(-value, k) for k, value in enumerate(net) if not n_known[k]]
+    order, is_left = list[int](), [True] * size
     heapq.heapify(heap)
     while heap:
         value, first = heapq.heappop(heap)
@@ -252,7 +448,10 @@ def _order(a: Indices, b: Indices, gain: Matrix, size: int) -> list[int]:
         order.append(first)
         is_left[first] = False
         for other, gained in beside[first]:
-            net[other] += gained  # what it would have lost by going behind
-            if is_left[other]:
+            if abs(gained) < KNOWN:
+                net[other] += gained  # what it would have lost by going behind
+            else:
+                n_known[other] -= gained > 0
+            if is_left[other] and not n_known[other]:
                 heapq.heappush(heap, (-net[other], other))
     return order

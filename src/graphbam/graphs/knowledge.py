@@ -241,6 +241,28 @@ class Knowledge:
         mentioned += [name for tier in self.tiers for name in tier]
         return list(dict.fromkeys(mentioned + [name for a, b, _ in self.prior_odds for name in (a, b)]))
 
+    def among(self, names: Iterable[str]) -> Knowledge:
+        """What is said of these variables alone.
+
+        Examples
+        --------
+        >>> Knowledge(required=["a -> b"], tiers=[["a"], ["b", "c"]]).among(["a", "c"]).to_dict()
+        {'tiers': [['a'], ['c']]}
+        """
+        kept = set(names)
+        tiers = [[name for name in tier if name in kept] for tier in self.tiers]
+
+        def inside(edges: Iterable[Edge]) -> list[EdgeLike]:
+            return [(e.a, "->" if e.is_directed else "--", e.b) for e in edges if e.pair <= kept]
+
+        return Knowledge(
+            forbidden=inside(self.forbidden),
+            required=inside(self.required),
+            tiers=[tier for tier in tiers if tier],
+            prior_odds=[row for row in self.prior_odds if kept.issuperset(row[:2])],
+            within_tiers=self.within_tiers or not any(tiers),
+        )
+
     def apply(self, names: Sequence[str], p_dd3: Matrix) -> Matrix:
         """Enforce forbidden edges, required edges and prior odds on probabilities.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphbam.directions.immoralities import Immoralities, combine, pairs_to_ask
@@ -43,13 +44,26 @@ def told_apart(ready: Prepared) -> BoolMatrix | None:
     """Pairs of columns of which some experiment set one without the other, so that it tells which way they point.
 
     These are the links that the interventional essential graph of Hauser and Bühlmann (2012) directs beside those that
-    follow; None where nothing was set. E counts the varying columns, K the kinds of experiments.
+    follow; None where nothing was set.
+    """
+    kind_d = kinds_of_targets(ready)
+    if kind_d is None:
+        return None
+    return (kind_d[:, None] != kind_d) & (kind_d[:, None] >= 0) & (kind_d >= 0)
+
+
+def kinds_of_targets(ready: Prepared) -> NDArray[np.int64] | None:
+    """A number for each column, equal where the same rows were set, so that no experiment tells two of them apart.
+
+    −1 for constant columns, of which no experiment tells anything; None where nothing was set.
     """
     if ready.set_md is None:
         return None
-    kinds_ke = np.unique(ready.set_md, axis=0).astype(float)
-    alone_ee = kinds_ke.T @ (1 - kinds_ke)
-    return ready.put_constants_back(alone_ee + alone_ee.T, 0.0) > 0
+    kind_d = np.full(len(ready.names), -1)
+    kinds: dict[bytes, int] = {}
+    targets_em = np.packbits(ready.set_md, axis=0).T
+    kind_d[ready.varying] = [kinds.setdefault(rows.tobytes(), len(kinds)) for rows in targets_em]
+    return kind_d
 
 
 def _ordered_pairs(ready: Prepared, networks: Networks, said: Said) -> dict[str, Matrix | None]:

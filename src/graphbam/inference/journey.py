@@ -17,7 +17,7 @@ from torch import Tensor
 import graphbam
 from graphbam.errors import ConfigError, GraphbamError, Setting, TableError
 from graphbam.graphs.knowledge import Knowledge
-from graphbam.inference.answers import read_pairs, tell_of_rows
+from graphbam.inference.answers import kinds_of_targets, read_pairs, tell_of_rows
 from graphbam.inference.bars import listening
 from graphbam.inference.blocks import (
     WHOLE_UP_TO,
@@ -278,9 +278,14 @@ def _finish_sparse(
     constant = tuple(ready.names[k] for k in np.setdiff1d(np.arange(len(ready.names)), place).tolist())
     where = np.stack([place[pairs.i], place[pairs.j]], axis=1)
     classes = pairs.classes.astype(np.float64)
-    return SparseResult(
-        pairs=where, probabilities=classes, elsewhere=joined.elsewhere, constant=constant, **told, **about
-    )
+    told |= {"elsewhere": joined.elsewhere, "constant": constant, **about, "knowledge": None}
+    result = SparseResult(pairs=where, probabilities=classes, **told).with_knowledge(config.knowledge)
+    kind_d = kinds_of_targets(ready)
+    if kind_d is None:
+        return result
+    kinds_n2 = kind_d[result.pairs]
+    is_told = (kinds_n2[:, 0] != kinds_n2[:, 1]) & (kinds_n2 >= 0).all(axis=1)
+    return dataclasses.replace(result, experiments=is_told)
 
 
 def _describe_answer(
