@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 
@@ -13,32 +14,58 @@ import graphbam as gb
 from cases import SEEDS
 from graphbam import sparse
 from graphbam.errors import ConfigError, GraphError, OrientationMissingError, ResultError
-from graphbam.graphs.equivalence import is_cpdag
+from graphbam.graphs.equivalence import close_under_meek, consistent_extension, is_cpdag
 from graphbam.graphs.graph import MORAL, SKELETON
+from graphbam.sparse import ARRAYS
 
 N = 24
 NAMES = tuple(f"gene {k}" for k in range(N))
 
 
-def beliefs(seed, **settings):
+def beliefs(seed, *, n=N, density=0.3, knowledge=None, experiments=False):
     """The same random beliefs as a matrix and as a list."""
-    rng = np.random.default_rng(seed)
-    i, j = np.triu_indices(N, 1)
-    listed = rng.random(len(i)) < 0.3
+    rng, names = np.random.default_rng(seed), NAMES[:n]
+    i, j = np.triu_indices(n, 1)
+    listed = rng.random(len(i)) < density
     i, j = i[listed], j[listed]
     p = rng.dirichlet([2, 1, 1], size=len(i))
     way = rng.random(len(i))
     compelled = rng.dirichlet([1, 1, 1], size=len(i))[:, :2]
     told = {"directions": way, "compelled": compelled, "hidden_causes": rng.random(len(i))}
     told["ancestors"] = rng.random((len(i), 2))
+    told |= {"experiments": rng.random(len(i)) < 0.3} if experiments else {}
     rest = {"skeleton": 0.01, "moral": 0.02, "hidden": 0.03, "ancestor": 0.04}
-    few = gb.SparseResult(NAMES, np.stack([i, j], axis=1), p, rest, **told, **settings)
-    p_dd3 = np.full((N, N, 3), [0.97, 0.01, 0.02])
+    few = gb.SparseResult(names, np.stack([i, j], axis=1), p, rest, **told).with_knowledge(knowledge)
+    p_dd3 = np.full((n, n, 3), [0.97, 0.01, 0.02])
     p_dd3[i, j] = p_dd3[j, i] = p
-    matrices = {name: np.full((N, N), value) for name, value in (("directions", 0.5), ("compelled", 0.0))}
+    nothing = {"directions": 0.5, "compelled": 0.0, "ancestors": 0.04, "experiments": False}
+    matrices = {name: np.full((n, n), nothing[name]) for name in nothing if name in told}
     matrices["directions"][i, j], matrices["directions"][j, i] = way, 1 - way
-    matrices["compelled"][i, j], matrices["compelled"][j, i] = compelled.T
-    return few, gb.Result(NAMES, p_dd3, **matrices, **settings)
+    for name in ("compelled", "ancestors"):
+        matrices[name][i, j], matrices[name][j, i] = told[name].T
+    if experiments:
+        matrices["experiments"][i, j] = matrices["experiments"][j, i] = told["experiments"]
+    p_dd3 = p_dd3 if knowledge is None else knowledge.apply(names, p_dd3)
+    return few, gb.Result(names, p_dd3, knowledge=knowledge, **matrices)
+
+
+def random_knowledge(rng, n):
+    """Required and forbidden arrows, some of which close cycles, tiers in half of the cases, and odds."""
+    order = rng.permutation(n)
+    place = {NAMES[k]: rank for rank, k in enumerate(order.tolist())}
+    pairs = [(a, b) for a in NAMES[:n] for b in NAMES[:n] if place[a] < place[b]]
+    fate = rng.choice(5, size=len(pairs), p=[0.45, 0.05, 0.25, 0.2, 0.05])
+    kinds = [[pair for pair, one in zip(pairs, fate, strict=True) if one == kind] for kind in range(5)]
+    in_order = [[NAMES[k] for k in some] for some in np.array_split(order, 2)]
+    forbidden = [(b, "->", a) for a, b in kinds[2]]
+    tiered = rng.random() < 0.5
+    forbidden += [] if tiered else [(a, "->", b) for a, b in kinds[3]]
+    return gb.Knowledge(
+        required=[(a, "->", b) for a, b in kinds[1]],
+        forbidden=forbidden,
+        tiers=in_order if tiered else None,
+        prior_odds=[(a, b, 3.0) for a, b in kinds[4]],
+    )
 
 
 @pytest.fixture(params=SEEDS)
@@ -107,6 +134,71 @@ def test_knowledge_has_the_last_word():
     assert ("gene 0", "gene 23") in few.dag().directed_edges()
 
 
+def knowing(seeds, sizes=(5, 9, 14)):
+    """Random beliefs and random knowledge, as a list and as a matrix."""
+    for seed in range(seeds):
+        rng = np.random.default_rng([seed, 1])
+        n = sizes[seed % len(sizes)]
+        knowledge = random_knowledge(rng, n)
+        density = rng.choice([0.4, 0.8])
+        yield *beliefs(seed, n=n, density=density, knowledge=knowledge, experiments=seed % 2 == 0), knowledge
+
+
+def test_knowledge_and_experiments_do_what_they_do_to_the_matrix():
+    n_left_out = 0
+    for few, whole, _ in knowing(9):
+        i, j = few.pairs.T
+        assert np.allclose(few.probabilities, whole.probabilities[i, j])
+        for name in ("ancestors", "compelled_probabilities"):
+            ours, theirs = getattr(few, name), getattr(whole, name)
+            assert np.allclose(ours, np.stack([theirs[i, j], theirs[j, i]], axis=1)), name
+        for threshold in (0.15, 0.4):
+            assert edges_of(few.cpdag(threshold)) == edges_of(whole.cpdag(threshold))
+            assert edges_of(few.dag(threshold)) == edges_of(whole.dag(threshold))
+            assert few.cpdag(threshold).notes == whole.cpdag(threshold).notes
+            n_left_out += len(few.cpdag(threshold).notes)
+    assert n_left_out
+
+
+def test_large_parts_heed_knowledge_too(monkeypatch):
+    monkeypatch.setattr(sparse, "SMALL_PART", 2)
+    monkeypatch.setattr("graphbam.directions.large.MOST_ORDERED", 2)
+    for few, whole, knowledge in knowing(12):
+        graph, dag = few.cpdag(0.15), few.dag(0.15)
+        adjacency = graph.part(few.names).adjacency
+        consistent_extension(adjacency)  # raises where no DAG has these arrows
+        assert np.array_equal(close_under_meek(adjacency), adjacency)
+        assert dag.is_dag()
+        assert edges_of(graph.skeleton()) == edges_of(dag.skeleton()) == edges_of(whole.cpdag(0.15).skeleton())
+        open_ends = [(a, b) for pair in graph.undirected_edges() for a, b in (pair, pair[::-1])]
+        for a, b in (*graph.directed_edges(), *open_ends, *dag.directed_edges()):
+            assert not knowledge.forbids(a, b), (a, b)
+        assert set(knowledge.arrows()) <= set(graph.directed_edges()) & set(dag.directed_edges())
+
+
+def test_a_part_knows_what_was_known_of_it():
+    knowledge = gb.Knowledge(
+        required=["gene 0 -> gene 1"], forbidden=["gene 3 -> gene 2"], tiers=[["gene 1"], ["gene 4", "gene 9"]]
+    )
+    few, whole = beliefs(0, knowledge=knowledge, experiments=True)
+    part = few.part(NAMES[:5])
+    assert part.knowledge.to_dict() == knowledge.to_dict() | {"tiers": [["gene 1"], ["gene 4"]]}
+    assert ("gene 0", "gene 1") in part.cpdag().directed_edges()
+    assert np.array_equal(part.experiments, whole.experiments[:5, :5])
+    assert np.allclose(part.ancestors, whole.ancestors[:5, :5])  # paths through others, too
+    assert few.part(NAMES[5:9]).knowledge is None
+
+
+def test_odds_count_once():
+    knowledge = gb.Knowledge(prior_odds=[("gene 0", "gene 1", 3.0)], required=["gene 2 -- gene 3"])
+    few, _ = beliefs(0, knowledge=knowledge)
+    assert np.array_equal(dataclasses.replace(few).probabilities, few.probabilities)
+    with pytest.raises(ResultError, match="has prior knowledge in it already"):
+        few.with_knowledge(knowledge)
+    with pytest.raises(GraphError, match="experiments must say yes or no of each"):
+        dataclasses.replace(few, experiments=[True])
+
+
 def test_words_and_pairs_tell_what_was_not_seen(both):
     few, whole = both
     assert "any other pair is a link with probability 1.0e-02" in repr(few)
@@ -138,6 +230,17 @@ def test_what_is_saved_comes_back(both, tmp_path):
     assert graph.number_of_edges() >= few.cpdag().n_edges
     with pytest.raises(ResultError, match="holds no sparse result"):
         gb.SparseResult.load(tmp_path)
+
+
+def test_what_is_known_comes_back_too(tmp_path):
+    for k, (few, *_) in enumerate(knowing(2)):
+        few.save(tmp_path / str(k))
+        again = gb.SparseResult.load(tmp_path / str(k))
+        assert again.knowledge == few.knowledge
+        for name in ARRAYS:
+            assert np.array_equal(getattr(again, name), getattr(few, name)), name
+        assert edges_of(again.cpdag()) == edges_of(few.cpdag())
+        assert edges_of(again.dag()) == edges_of(few.dag())
 
 
 def test_the_page_holds_every_link_of_the_cut(both, tmp_path):

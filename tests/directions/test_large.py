@@ -11,9 +11,22 @@ import pytest
 import graphbam as gb
 from cases import SEEDS
 from graphbam.directions import large
-from graphbam.directions.large import Links, Morals, connected_parts, large_cpdag, large_dag
-from graphbam.graphs.equivalence import dag_to_cpdag, is_cpdag
-from graphbam.graphs.graph import edge_classes, is_dag
+from graphbam.directions.cpdag import choose_links
+from graphbam.directions.immoralities import Beliefs
+from graphbam.directions.large import (
+    Links,
+    Morals,
+    break_cycles,
+    connected_parts,
+    large_cpdag,
+    large_dag,
+    lead_nowhere,
+    lead_there,
+)
+from graphbam.errors import KnowledgeError
+from graphbam.graphs.cut import Cut
+from graphbam.graphs.equivalence import apply_knowledge, dag_to_cpdag, is_cpdag
+from graphbam.graphs.graph import ancestors, edge_classes, is_dag, reachable
 
 
 def links_of(adjacency, sure=0.97):
@@ -62,6 +75,73 @@ def test_a_dag_that_is_believed_is_drawn():
     i, j = np.nonzero(np.triu(dag | dag.T))
     forward = np.where(dag[i, j], 0.6, 0.4)
     assert np.array_equal(large_dag(Links(i, j, np.ones(len(i)), forward, 1 - forward), 50) > 0, dag[i, j] > 0)
+
+
+def ways_of(links, adjacency):
+    return adjacency[links.i, links.j].astype(np.int8) - adjacency[links.j, links.i].astype(np.int8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_known_arrows_direct_what_follows_from_them(seed):
+    rng, n_more = np.random.default_rng(seed), 0
+    for n, degree in ((8, 4), (30, 2), (60, 6)):
+        dag = gb.simulate(n_variables=n, n_samples=2, degree=degree, seed=seed)[0].adjacency
+        links, morals = links_of(dag)
+        known = np.where(rng.random(len(links.i)) < 0.2, ways_of(links, dag), 0).astype(np.int8)
+        required = list(zip(*links.keep(known != 0).point(known[known != 0]), strict=True))
+        expected = apply_knowledge(dag_to_cpdag(dag), required=required)
+        assert np.array_equal(as_matrix(links, large_cpdag(links, morals, n, known), n), expected)
+        n_more += not np.array_equal(expected, dag_to_cpdag(dag))
+    assert n_more
+
+
+@pytest.mark.parametrize("most_ordered", [1000, 1])
+def test_known_arrows_hold_in_knots_of_any_size(most_ordered, monkeypatch):
+    monkeypatch.setattr(large, "MOST_ORDERED", most_ordered)
+    rng, n = np.random.default_rng(0), 20
+    for _ in range(10):
+        i, j = np.nonzero(np.triu(rng.random((n, n)) < 0.4, 1))
+        forward, place = rng.random(len(i)), rng.permutation(n)
+        links = Links(i, j, rng.uniform(0.55, 0.95, len(i)), forward, 1 - forward)
+        known = np.where(rng.random(len(i)) < 0.35, np.sign(place[j] - place[i]), 0).astype(np.int8)
+        ways = large_dag(links, n, known)
+        assert np.array_equal(ways[known != 0], known[known != 0])
+        assert is_dag(as_matrix(links, ways, n))
+
+
+def test_cycles_of_known_arrows_lose_the_links_that_the_matrix_loses():
+    rng, n = np.random.default_rng(0), 9
+    for _ in range(10):
+        i, j = np.nonzero(np.triu(rng.random((n, n)) < 0.6, 1))
+        p, known = rng.random(len(i)), rng.choice([-1, 0, 1], size=len(i)).astype(np.int8)
+        p_dd3, forbidden = np.full((n, n, 3), [1.0, 0.0, 0.0]), np.zeros((n, n), dtype=bool)
+        p_dd3[i, j] = p_dd3[j, i] = np.stack([1 - p, p, 0 * p], axis=1)
+        forbidden[i, j], forbidden[j, i] = known < 0, known > 0
+        chosen_dd = choose_links(Beliefs(p_dd3, None, forbidden), Cut(threshold=1e-9))
+        assert np.array_equal(break_cycles(Links(i, j, p, p, p), known), chosen_dd[i, j])
+    certain = Links(np.array([0, 1, 0]), np.array([1, 2, 2]), np.ones(3), np.ones(3), np.ones(3))
+    with pytest.raises(KnowledgeError, match="certain links"):
+        break_cycles(certain, np.array([1, 1, -1], dtype=np.int8))
+
+
+@pytest.mark.parametrize("within_tiers", [True, False])
+def test_paths_are_those_of_the_matrix(within_tiers):
+    rng, n, n_without = np.random.default_rng(0), 7, 0
+    for density in (0.2, 0.7, 0.9, 0.9):
+        out_dd = (rng.random((n, n)) < density) & ~np.eye(n, dtype=bool)
+        forbidden = {k: set(np.flatnonzero(row).tolist()) for k, row in enumerate(out_dd)}
+        for tier_of in (np.full(n, -1), rng.integers(0, 3, n), rng.integers(-1, 3, n)):
+            has_tier = (tier_of >= 0)[:, None] & (tier_of >= 0)
+            against_dd = has_tier & (tier_of[:, None] >= tier_of + within_tiers)
+            not_dd = (out_dd | against_dd) & ~np.eye(n, dtype=bool)
+            i, j = np.nonzero(not_dd)
+            found = lead_nowhere(i, j, forbidden, tier_of, within_tiers)
+            assert np.array_equal(found, ~reachable(~not_dd & ~np.eye(n, dtype=bool))[i, j])
+            n_without += found.sum()
+    assert n_without
+    dag = np.triu(rng.random((n, n)) < 0.2, 1)
+    i, j = np.nonzero(~np.eye(n, dtype=bool))
+    assert np.array_equal(lead_there(i, j, np.argwhere(dag).tolist()), ancestors(dag)[i, j])
 
 
 def test_parts_are_those_of_networkx():

@@ -152,6 +152,28 @@ def test_very_wide_tables_get_a_list_of_pairs(chains, small_hoods, monkeypatch):
     assert 0 < result.elsewhere["skeleton"] < 0.05
 
 
+def test_lists_of_pairs_heed_experiments_and_knowledge(monkeypatch):
+    rng = np.random.default_rng(0)
+    a, noise, free, more = rng.normal(size=(4, 400))
+    was_set = np.arange(400) < 200
+    b = np.where(was_set, 1.5 * free, a + 0.6 * noise)
+    table = pd.DataFrame({"a": a, "b": b, "c": b + 0.7 * more, "d": rng.normal(size=400), "e": 1.0})
+    settings = {
+        "interventions": np.stack([0 * was_set, was_set, *np.zeros((3, 400))], axis=1),
+        "prior_odds": [("a", "c", 3.0)],
+        "required": ["d -> c"],
+        "blocks": "always",
+    }
+    whole = gb.infer(table, **settings)
+    monkeypatch.setattr("graphbam.inference.journey.MATRIX_UP_TO", 2)
+    few = gb.infer(table, **settings)
+    i, j = few.pairs.T
+    assert np.allclose(few.probabilities, whole.probabilities[i, j], atol=1e-6)
+    assert np.array_equal(few.experiments, whole.experiments[i, j])
+    assert {("a", "b"), ("b", "c"), ("d", "c")} <= set(few.cpdag().directed_edges())
+    assert set(few.cpdag().directed_edges()) == set(whole.cpdag().directed_edges())
+
+
 def test_the_second_network_is_refused_where_there_is_no_matrix(chains, small_hoods, monkeypatch):
     monkeypatch.setattr("graphbam.inference.journey.MATRIX_UP_TO", 30)
     with pytest.raises(ConfigError, match="the second network is asked about up to 30 columns, and there are 60"):
