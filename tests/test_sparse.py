@@ -13,6 +13,7 @@ import pytest
 import graphbam as gb
 from cases import SEEDS
 from graphbam import sparse
+from graphbam.directions.arrows import settle_ancestors
 from graphbam.errors import ConfigError, GraphError, OrientationMissingError, ResultError
 from graphbam.graphs.equivalence import close_under_meek, consistent_extension, is_cpdag
 from graphbam.graphs.graph import MORAL, SKELETON
@@ -46,7 +47,7 @@ def beliefs(seed, *, n=N, density=0.3, knowledge=None, experiments=False):
     if experiments:
         matrices["experiments"][i, j] = matrices["experiments"][j, i] = told["experiments"]
     p_dd3 = p_dd3 if knowledge is None else knowledge.apply(names, p_dd3)
-    return few, gb.Result(names, p_dd3, knowledge=knowledge, **matrices)
+    return few, gb.Result(names, p_dd3, knowledge=knowledge, **matrices), matrices["ancestors"]
 
 
 def random_knowledge(rng, n):
@@ -70,7 +71,7 @@ def random_knowledge(rng, n):
 
 @pytest.fixture(params=SEEDS)
 def both(request):
-    return beliefs(request.param)
+    return beliefs(request.param)[:2]
 
 
 def edges_of(graph):
@@ -126,7 +127,7 @@ def test_a_part_has_what_the_matrix_has(both):
 
 def test_knowledge_has_the_last_word():
     knowledge = gb.Knowledge(required=["gene 0 -> gene 23", "gene 1 -- gene 2"], forbidden=["gene 3 -- gene 4"])
-    few, _ = beliefs(0, knowledge=knowledge)
+    few, *_ = beliefs(0, knowledge=knowledge)
     p = {(int(i), int(j)): row for (i, j), row in zip(few.pairs, few.probabilities, strict=True)}
     assert p[0, 23][SKELETON] == p[1, 2][SKELETON] == 1.0
     assert (3, 4) not in p or p[3, 4][SKELETON] == 0.0
@@ -141,17 +142,29 @@ def knowing(seeds, sizes=(5, 9, 14)):
         n = sizes[seed % len(sizes)]
         knowledge = random_knowledge(rng, n)
         density = rng.choice([0.4, 0.8])
-        yield *beliefs(seed, n=n, density=density, knowledge=knowledge, experiments=seed % 2 == 0), knowledge
+        few, whole, told = beliefs(seed, n=n, density=density, knowledge=knowledge, experiments=seed % 2 == 0)
+        yield few, whole, knowledge, told
+
+
+def paths_under(knowledge, whole, told_dd):
+    """What knowledge makes of paths, by the matrix; of likely arrows, those between the two themselves count."""
+    names, arrow_dd = whole.names, whole.probabilities[..., SKELETON] * whole.directions
+    out_dd = np.array([[knowledge.forbids(a, b) for b in names] for a in names])
+    known_dd = knowledge.arrow_matrix(names)
+    settled_dd = np.clip(settle_ancestors(told_dd, out_dd | known_dd.T, None), arrow_dd, 1 - arrow_dd.T)
+    return settle_ancestors(settled_dd, None, known_dd) * ~knowledge.later_matrix(names)
 
 
 def test_knowledge_and_experiments_do_what_they_do_to_the_matrix():
     n_left_out = 0
-    for few, whole, _ in knowing(9):
+    for few, whole, knowledge, told in knowing(9):
         i, j = few.pairs.T
         assert np.allclose(few.probabilities, whole.probabilities[i, j])
-        for name in ("ancestors", "compelled_probabilities"):
-            ours, theirs = getattr(few, name), getattr(whole, name)
-            assert np.allclose(ours, np.stack([theirs[i, j], theirs[j, i]], axis=1)), name
+        for name, theirs in (
+            ("compelled_probabilities", whole.compelled_probabilities),
+            ("ancestors", paths_under(knowledge, whole, told)),
+        ):
+            assert np.allclose(getattr(few, name), np.stack([theirs[i, j], theirs[j, i]], axis=1)), name
         for threshold in (0.15, 0.4):
             assert edges_of(few.cpdag(threshold)) == edges_of(whole.cpdag(threshold))
             assert edges_of(few.dag(threshold)) == edges_of(whole.dag(threshold))
@@ -163,7 +176,7 @@ def test_knowledge_and_experiments_do_what_they_do_to_the_matrix():
 def test_large_parts_heed_knowledge_too(monkeypatch):
     monkeypatch.setattr(sparse, "SMALL_PART", 2)
     monkeypatch.setattr("graphbam.directions.large.MOST_ORDERED", 2)
-    for few, whole, knowledge in knowing(12):
+    for few, whole, knowledge, _ in knowing(12):
         graph, dag = few.cpdag(0.15), few.dag(0.15)
         adjacency = graph.part(few.names).adjacency
         consistent_extension(adjacency)  # raises where no DAG has these arrows
@@ -180,18 +193,19 @@ def test_a_part_knows_what_was_known_of_it():
     knowledge = gb.Knowledge(
         required=["gene 0 -> gene 1"], forbidden=["gene 3 -> gene 2"], tiers=[["gene 1"], ["gene 4", "gene 9"]]
     )
-    few, whole = beliefs(0, knowledge=knowledge, experiments=True)
+    few, whole, told = beliefs(0, knowledge=knowledge, experiments=True)
     part = few.part(NAMES[:5])
     assert part.knowledge.to_dict() == knowledge.to_dict() | {"tiers": [["gene 1"], ["gene 4"]]}
     assert ("gene 0", "gene 1") in part.cpdag().directed_edges()
     assert np.array_equal(part.experiments, whole.experiments[:5, :5])
-    assert np.allclose(part.ancestors, whole.ancestors[:5, :5])  # paths through others, too
+    assert np.allclose(part.ancestors[3, 2], paths_under(knowledge, whole, told)[3, 2])  # through others
+    assert part.ancestors[3, 2] > 0
     assert few.part(NAMES[5:9]).knowledge is None
 
 
 def test_odds_count_once():
     knowledge = gb.Knowledge(prior_odds=[("gene 0", "gene 1", 3.0)], required=["gene 2 -- gene 3"])
-    few, _ = beliefs(0, knowledge=knowledge)
+    few, *_ = beliefs(0, knowledge=knowledge)
     assert np.array_equal(dataclasses.replace(few).probabilities, few.probabilities)
     with pytest.raises(ResultError, match="has prior knowledge in it already"):
         few.with_knowledge(knowledge)

@@ -305,24 +305,30 @@ class SparseResult(Answer):
             object.__setattr__(self, "ancestors", self._settle_ancestors(known, self.ancestors))
 
     def _settle_ancestors(self, known: Knowledge, p_n2: Vector) -> Vector:
-        """Paths: certain where known arrows make one, impossible against these and where permitted arrows make none."""
+        """Paths under knowledge as in `Result`, where of likely arrows those between the two themselves count.
+
+        Certain where known arrows make one, impossible against these, back in time and where permitted arrows make
+        none; else as likely as the arrow at least, and as that none leads straight back at most.
+        """
         place = {name: k for k, name in enumerate(self.names)}
         arrows = [(place[a], place[b]) for a, b in known.arrows()]
         against: dict[int, set[int]] = {}
-        for a, b, is_directed in known.forbidden:
-            against.setdefault(place[a], set()).add(place[b])
-            if not is_directed:
-                against.setdefault(place[b], set()).add(place[a])
-        for tail, head in arrows:
-            against.setdefault(head, set()).add(tail)
+        for tail, head in [(b, a) for a, b in arrows] + [(place[e.a], place[e.b]) for e in known.forbidden]:
+            against.setdefault(tail, set()).add(head)
+        for a, b in ((place[e.a], place[e.b]) for e in known.forbidden if not e.is_directed):
+            against.setdefault(b, set()).add(a)
         tier_of = np.array([known.tier_of.get(name, -1) for name in self.names])
-        i, j = self.pairs.T
-        p_n2 = p_n2.copy()
-        for way, (a, b) in enumerate(((i, j), (j, i))):
-            out = np.flatnonzero(self._forbidden[:, way])
-            p_n2[out[lead_nowhere(a[out], b[out], against, tier_of, known.within_tiers)], way] = 0.0
-        certain = np.stack([lead_there(i, j, arrows), lead_there(j, i, arrows)], axis=1)
-        return np.where(certain, 1.0, np.where(certain[:, ::-1], 0.0, p_n2))
+        p_n2, (later_n2, certain_n2) = p_n2.copy(), np.zeros((2, *p_n2.shape), dtype=bool)
+        for way, (i, j) in enumerate((self.pairs.T, self.pairs.T[::-1])):
+            certain_n2[:, way] = lead_there(i, j, arrows)
+            later_n2[:, way] = (tier_of[i] > tier_of[j]) & (tier_of[j] >= 0)
+            asked = np.flatnonzero(self._forbidden[:, way] & ~later_n2[:, way])
+            p_n2[asked[lead_nowhere(i[asked], j[asked], against, tier_of, known.within_tiers)], way] = 0.0
+        if self.directions is not None:
+            ways_n2 = np.stack([self.directions, 1 - self.directions], axis=1)
+            arrow_n2 = self.probabilities[:, SKELETON, None] * ways_n2
+            p_n2 = np.clip(p_n2, arrow_n2, 1 - arrow_n2[:, ::-1])
+        return np.where(certain_n2, 1.0, np.where(certain_n2[:, ::-1], 0.0, p_n2)) * ~later_n2
 
     def _find_pairs(self, wanted: Iterable[Sequence[Any]]) -> Indices:
         """Where listed pairs (a, b, …) of names are in the list."""
