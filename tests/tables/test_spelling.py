@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cases import each
@@ -52,3 +53,56 @@ def test_commas_are_no_decimal_marks_where_dots_are(text, numbers):
 def test_what_could_be_both_is_refused():
     with pytest.raises(TableError, match=r"'a' holds '1\.480', which is 1480 or 1\.48: .* one decimal mark"):
         read_text("a;b;c\n1.480;2,55;4.5\n5;6,25;4.5\n")
+
+
+# ── dates ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+DAYS = pd.to_datetime(["2024-02-01", "2024-01-25", "2023-12-02", "2024-02-01"])
+SINCE = [61.0, 54.0, 0.0, 61.0]
+FORMATS = [
+    "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d-%b-%Y", "%b %d, %Y", "%d %B %Y", "%d.%m.%y", "%d.%m.%Y %H:%M",
+    "%m/%d/%Y %I:%M %p", "%Y-%m-%d", "%Y/%m/%d",
+]  # fmt: skip
+
+
+def dated(cells):
+    return pd.DataFrame({"when": cells, "a": [1.0, 2, 4, 3], "b": [2.0, 1, 1, 5]})
+
+
+@each("form", FORMATS)
+def test_dates_are_read_in_the_order_that_one_of_them_tells(form):
+    table = read_table(dated(DAYS.strftime(form)), encode=True)
+    assert table.x_md[:, 0].tolist() == SINCE
+    assert "days since the earliest" in table.changes[0]
+    distinct = read_table(dated(DAYS.strftime(form)).iloc[:3], encode=True)
+    assert distinct.x_md[:, 0].tolist() == SINCE[:3]  # no row labels
+
+
+@each("form", [*FORMATS, "%d/%m/%y"])
+def test_dates_are_refused_unless_asked_for(form):
+    for cells in (DAYS.strftime(form), [*DAYS.strftime(form)[:3], None]):
+        with pytest.raises(TableError, match=r"'when' holds dates \(first: row 1.*encode=True"):
+            read_table(dated(cells))
+        with pytest.raises(TableError, match=r"'when' holds dates \(first: row 1.*encode=True"):
+            read_table(dated(cells).iloc[:3])
+
+
+@each("form", ["%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m/%d/%y"])
+def test_dates_that_may_be_read_either_way_are_refused(form):
+    cells = pd.to_datetime(["2024-02-01", "2024-01-05", "2024-03-12", "2024-02-01"]).strftime(form)
+    with pytest.raises(TableError, match=r"'when' holds dates .* day first or month first: write them year first\."):
+        read_table(dated(cells), encode=True)
+    with pytest.raises(TableError, match=r"'when' holds dates .*encode=True"):
+        read_table(dated(cells))
+    same = pd.to_datetime(["2024-01-01", "2024-02-02", "2024-03-03", "2024-02-02"]).strftime(form)
+    assert read_table(dated(same), encode=True).x_md[:, 0].tolist() == [0, 32, 62, 32]
+
+
+@each(
+    "cells",
+    [["18-25", "26-35", "36-45"], ["plot 1", "plot 2", "plot 3"], ["1.2.3", "1.2.4", "1.3.1"], ["45.13.2020"] * 3],
+)
+def test_other_text_is_no_date(cells):
+    frame = dated([*cells, cells[0]])
+    with pytest.raises(TableError, match="'when' holds text in all 4 rows"):
+        read_table(frame)

@@ -7,7 +7,7 @@ cells can be read so, else points between thousands and a decimal comma.
 
 Text, categories and dates become numbers only when asked (``encode``), because a code is a modelling choice:
 
-- dates and durations: days since the earliest;
+- dates and durations: days since the earliest; how dates may be written is in `graphbam.tables.spelling`;
 - ordered categories, and lists given by the user: the position in that order;
 - two levels: 0 and 1, in alphabetical order;
 - levels that begin with different numbers ("18–25", "26–35"): ordered by those numbers;
@@ -156,8 +156,13 @@ def _code_objects(column: pd.Series, encode: bool) -> Coded:
     if is_text.sum() == cells.notna().sum() and words.str.lower().isin(_TRUE_FALSE).all():
         return Coded(_look_up(cells.str.lower(), _TRUE_FALSE), "true/false read as 1/0")
     dates = read_dates(cells) if is_text.sum() == cells.notna().sum() else None
+    if dates is not None and dates.days is not None:
+        coded = _code_dates(dates.days, encode)
+        return replace(coded, note=f"{coded.note}, read {dates.rule}") if encode and dates.rule else coded
     if dates is not None:
-        return _code_dates(dates, encode)
+        at = int(is_text.argmax())
+        tell = ", of which no day tells whether they are written day first or month first: write them year first"
+        return Coded(None, f"dates (first: row {cells.index[at] + 1}, {cells.iloc[at]!r}){tell if encode else ''}")
     return _code_text(cells, is_text, encode)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,18 @@ _WRITINGS = {
 """How numbers are written, by their decimal mark."""
 
 _THOUSANDS = {".": ",", ",": "."}
+
+_LIKE_DATE = re.compile(
+    r"(\d{1,2}[./\s-]+([a-z]{3,9}|\d{1,2})[./,\s-]+|[a-z]{3,9}\s+\d{1,2},?\s+)(\d{4}|\d\d)(\D.*)?",
+    re.IGNORECASE,
+)
+_NAMED = ("%d-{}-%Y", "%d {} %Y", "%d. {} %Y", "%d/{}/%Y", "{} %d, %Y", "{} %d %Y", "%d-{}-%y", "%d {} %y")
+_DATES = {
+    "day first": ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%d.%m.%y", "%d/%m/%y"),
+    "month first": ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y"),
+    "with the names of months": tuple(form.format(month) for form in _NAMED for month in ("%b", "%B")),
+}
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", ", %H:%M:%S")
 
 
 def read_spelled(cells: Sequence[Any] | pd.Series, decimal: str = "") -> Vector | None:
@@ -105,9 +118,62 @@ def _read_match(match: re.Match[str], decimal: str) -> float:
     return float(f"{sign}{digits}{match[5] or ''}")
 
 
-def read_dates(cells: pd.Series) -> pd.Series | None:
+class Dates(NamedTuple):
+    """What a column of dates holds."""
+
+    days: pd.Series | None
+    """Points in time; None if day and month cannot be told apart."""
+    rule: str = ""
+    """How they were read, unless they are written year first."""
+
+
+def read_dates(cells: pd.Series) -> Dates | None:
+    """Dates of a column in which all cells are written in one way; None if they are not.
+
+    Year first, as 2024-01-31, in any of the ways of ISO 8601; day first with dots, as 31.1.2024; with a month's name;
+    with slashes or hyphens day first or month first, which a day beyond the twelfth must tell. With a time or without.
+
+    Examples
+    --------
+    >>> read_dates(pd.Series(["31.12.2023", "2.1.2024"])).days.dt.day.tolist()
+    [31, 2]
+    >>> read_dates(pd.Series(["2/1/2024", "1/31/2024"])).rule
+    'month first'
+    >>> read_dates(pd.Series(["2/1/2024", "1/2/2024"])), read_dates(pd.Series(["18/25", "26/35"]))
+    (Dates(days=None, rule=''), None)
+    """
     try:
         dates = pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
     except (ValueError, TypeError):
         return None
-    return dates if dates.notna().sum() == cells.notna().sum() else None
+    if dates.notna().sum() == cells.notna().sum():
+        return Dates(dates)
+    found: dict[str, pd.Series] = {}
+    for rule, formats in _find_formats(cells).items():
+        for one in formats:
+            dates = pd.to_datetime(cells, format=one, errors="coerce")
+            if dates.notna().sum() == cells.notna().sum():
+                found[rule] = dates
+    if not found:
+        return None
+    rule, dates = next(iter(found.items()))
+    return Dates(dates, rule) if all(dates.equals(other) for other in found.values()) else Dates(None)
+
+
+def _find_formats(cells: pd.Series) -> dict[str, list[str]]:
+    """Formats in which the first cell is a date, by how they are to be called."""
+    first = next((cell for cell in cells if isinstance(cell, str)), "")
+    if not _LIKE_DATE.fullmatch(first):
+        return {}
+    return {
+        rule: [day + time for day in days for time in _TIMES if _is_date(first, day + time)]
+        for rule, days in _DATES.items()
+    }
+
+
+def _is_date(cell: str, form: str) -> bool:
+    try:
+        datetime.strptime(cell, form)
+    except ValueError:
+        return False
+    return True
