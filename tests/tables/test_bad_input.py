@@ -193,6 +193,12 @@ def test_refused_objects_get_one_clear_sentence(tmp_path, make, says):
     assert "Traceback" not in str(caught.value)
 
 
+def test_a_folder_gets_one_sentence(tmp_path):
+    with pytest.raises(TableError) as caught:
+        gb.infer(tmp_path, weights=WEIGHTS)
+    assert str(caught.value) == f"{tmp_path} is a folder, not a table. Pass one file, or the folder to infer_many."
+
+
 def decimal_commas():
     text = pd.DataFrame(GOOD, columns=list("abc")).to_csv(index=False, sep=";", decimal=",")
     return text.encode()

@@ -6,6 +6,7 @@ import pytest
 
 import graphbam as gb
 from cases import each
+from graphbam.errors import ConfigError, TableError
 from graphbam.tables.columns import MOST_LEVELS, Coded, code_column, scale_levels
 from graphbam.tables.read import read_table
 
@@ -31,6 +32,40 @@ def mixed_table(seed, n_rows=300):
 def scores(frame, **options):
     table = read_table(frame, encode=True, **options)
     return dict(zip(table.names, table.x_md.T, strict=True))
+
+
+# ── which columns, and what numbers ──
+
+
+@each("encode", ["soil", ["soil"], ("soil", "height")])
+def test_only_columns_that_are_named_are_coded(encode):
+    frame = mixed_table(0)[["height", "width", "soil"]]
+    assert read_table(frame, encode=encode).changes == read_table(frame, encode=True).changes
+    with pytest.raises(TableError, match=r"column 'owner' holds text.*encode=\[.*'soil'.*'owner'\] to turn text"):
+        read_table(mixed_table(0)[["height", "soil", "owner"]], encode=encode)
+    labelled = frame.assign(key=[f"k{k}" for k in range(300)])
+    with pytest.raises(TableError, match="column 'key' holds text"):
+        read_table(labelled, encode=encode)
+    with pytest.raises(TableError, match="all 300 entries differ"):
+        read_table(labelled[["key", "height", "soil"]], encode=["key", "soil"])
+    assert read_table(labelled[["key", "height", "soil"]], encode=encode).names == ("height", "soil")
+    with pytest.raises(TableError, match="names the column 'soils', which the table does not have"):
+        read_table(frame, encode=["soils"])
+
+
+def test_numbers_that_are_given_are_used():
+    frame = pd.DataFrame({"m": ["low", "high", "mid", None], "a": [1.0, 2, 4, 3]})
+    table = read_table(frame, encode={"m": {"low": 1, "mid": 2, "high": 7}})
+    np.testing.assert_array_equal(table.x_md[:, 0], [1, 7, 2, np.nan])
+    assert "text coded as given ('low' → 1, 'mid' → 2, 'high' → 7)" in table.changes[0]
+    with pytest.raises(TableError, match="the level 'mid', which encode does not list"):
+        read_table(frame, encode={"m": {"low": 1, "high": 7}})
+
+
+@each("encode", [7, None, [3], {"m": "low"}, {"m": 3}, {"m": {"low": "one", "mid": 2, "high": 3}}])
+def test_what_encode_cannot_mean_is_refused(encode):
+    with pytest.raises(ConfigError, match="encode"):
+        read_table({"m": ["low", "high", "mid", "low"], "a": [1.0, 2, 4, 3]}, encode=encode)
 
 
 @each("seed", range(3))

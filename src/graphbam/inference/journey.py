@@ -48,7 +48,7 @@ from graphbam.inference.stability import Stability, count_links, measure_stabili
 from graphbam.nn.cost import Progress, be_silent, estimate_seconds, spell_seconds
 from graphbam.result import Failure, Result
 from graphbam.sparse import SparseResult
-from graphbam.tables.columns import Encode
+from graphbam.tables.columns import Encode, check_encode
 from graphbam.tables.domain import judge_domain
 from graphbam.tables.interventions import read_experiment
 from graphbam.tables.limit import RowLimit
@@ -95,8 +95,9 @@ def infer(
         ``"auto"`` is the first where the weights give directions and `colliders` is left as it is, else the second.
     device : str
         ``"auto"`` takes a GPU if there is one.
-    encode : bool or mapping
-        Turn text and dates into numbers; rules in `graphbam.tables.columns`.
+    encode : bool, names of columns, or mapping
+        Turn text and dates into numbers; a mapping has the levels of columns in order, or their numbers. Rules in
+        `graphbam.tables.columns`.
     drop : str or iterable of str
         Columns to leave out.
     interventions : mask, str or mapping, optional
@@ -446,10 +447,15 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _spell_encode(encode: Encode) -> bool | dict[str, list[str]]:
+def _spell_encode(encode: Encode) -> bool | list[str] | dict[str, list[str] | dict[str, float]]:
     if not isinstance(encode, Mapping):
-        return encode
-    return {name: [str(level) for level in levels] for name, levels in encode.items()}
+        return bool(encode) if isinstance(encode, (bool, np.bool_)) else check_encode(encode)
+    return {
+        name: {str(level): float(number) for level, number in levels.items()}
+        if isinstance(levels, Mapping)
+        else [str(level) for level in levels]
+        for name, levels in encode.items()
+    }
 
 
 def _spell_interventions(given: Any) -> str | list[str] | None:

@@ -347,7 +347,7 @@ def _spell_calls(result: Result) -> list[str]:
     table = repr(result.source) if is_file else "table"
     arguments = [table, *(f"{name}={value!r}" for name, value in python.items())]
     calls = [f"import graphbam as gb\nresult = gb.infer({', '.join(arguments)})"]
-    if is_file and not isinstance(settings.get("encode"), dict):
+    if is_file and not isinstance(settings.get("encode"), (dict, list)):
         calls.insert(0, _spell_command(result.source, settings, bool(knowledge)))
     return calls
 

@@ -8,7 +8,7 @@ cells can be read so, else points between thousands and a decimal comma.
 Text, categories and dates become numbers only when asked (``encode``), because a code is a modelling choice:
 
 - dates and durations: days since the earliest; how dates may be written is in `graphbam.tables.spelling`;
-- ordered categories, and lists given by the user: the position in that order;
+- ordered categories, and lists given by the user: the position in that order; or the numbers given by the user;
 - two levels: 0 and 1, in alphabetical order;
 - levels that begin with different numbers ("18–25", "26–35"): ordered by those numbers;
 - all other text is made of categories: every level gets the score that `scale_levels` finds in the other columns, and
@@ -21,19 +21,23 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from graphbam.errors import ConfigError, Setting
 from graphbam.tables.spelling import blank_missing, read_dates, read_spelled
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 Matrix: TypeAlias = npt.NDArray[np.float64]
-Encode: TypeAlias = bool | Mapping[str, Sequence[Hashable]]
+Levels: TypeAlias = Sequence[Hashable] | Mapping[Any, float]
+Encode: TypeAlias = bool | str | Collection[str] | Mapping[str, Levels]
+"""Whether text and dates may be coded; or of which columns; or all, with the levels of some in order, or by number."""
 
 MOST_LEVELS = 50
 """Text with more levels than this gets no scores: its levels are numbered by frequency."""
@@ -62,6 +66,51 @@ class Coded:
     """Of categories: what the numbers 0, 1 … stand for, the most frequent level first; they wait for `scale_levels`."""
 
 
+def is_asked(encode: Encode, name: str) -> bool:
+    """Whether text of a column may be coded.
+
+    Examples
+    --------
+    >>> is_asked(True, "soil"), is_asked("soil", "soil"), is_asked(["soil"], "city"), is_asked({"soil": "ab"}, "city")
+    (True, True, False, True)
+    """
+    if isinstance(encode, str):
+        return name == encode
+    return bool(encode) if isinstance(encode, (bool, np.bool_, Mapping)) else name in encode
+
+
+def check_encode(encode: Any) -> list[str]:
+    """Refuse what cannot be meant; returns the columns that are named."""
+    if isinstance(encode, (bool, np.bool_)):
+        return []
+    if isinstance(encode, str):
+        return [encode]
+    if isinstance(encode, Mapping):
+        for name, levels in encode.items():
+            _check_levels(name, levels)
+        return list(encode)
+    if isinstance(encode, Collection) and all(isinstance(name, str) for name in encode):
+        return list(encode)
+    raise ConfigError(
+        Setting("encode", encode), " is not known; choose True, False, names of columns, or {column: levels in order}."
+    )
+
+
+def _check_levels(name: str, levels: Any) -> None:
+    if isinstance(levels, Mapping):
+        if all(isinstance(number, Real) and np.isfinite(float(number)) for number in levels.values()):
+            return
+        found = "not all of them numbers"
+    elif isinstance(levels, str) or not isinstance(levels, Collection):
+        found = "which is no list"
+    else:
+        return
+    raise ConfigError(
+        Setting("encode"),
+        f" has {levels!r} for column {name!r}, {found}. Give its levels in order, or a number for each.",
+    )
+
+
 def code_column(column: pd.Series, name: str, encode: Encode = False) -> Coded:
     """Read one column as numbers.
 
@@ -71,9 +120,9 @@ def code_column(column: pd.Series, name: str, encode: Encode = False) -> Coded:
         Any dtype; its index numbers the rows from 0 on, for messages.
     name : str
         Its name, for messages and to look up its levels in `encode`.
-    encode : bool or mapping
-        Whether text and dates may be coded; a mapping gives the order of levels for some columns and codes
-        the rest too.
+    encode : bool, name, names or mapping
+        Whether text and dates may be coded, or those of which columns; a mapping gives the order of levels, or their
+        numbers, for some columns and codes the rest too.
 
     Examples
     --------
@@ -86,6 +135,7 @@ def code_column(column: pd.Series, name: str, encode: Encode = False) -> Coded:
     """
     if isinstance(encode, Mapping) and name in encode:
         return _code_given_levels(column, encode[name])
+    encode = is_asked(encode, name)
     types = pd.api.types
     if types.is_bool_dtype(column):
         return Coded(_as_floats(column), "true/false read as 1/0")
@@ -94,25 +144,30 @@ def code_column(column: pd.Series, name: str, encode: Encode = False) -> Coded:
     if types.is_numeric_dtype(column):
         return Coded(_as_floats(column))
     if isinstance(column.dtype, pd.CategoricalDtype):
-        return _code_categories(column, bool(encode))
+        return _code_categories(column, encode)
     if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
-        return _code_dates(column, bool(encode))
+        return _code_dates(column, encode)
     if isinstance(column.dtype, pd.PeriodDtype):
-        return _code_dates(column.dt.to_timestamp(), bool(encode))
-    return _code_objects(column, bool(encode))
+        return _code_dates(column.dt.to_timestamp(), encode)
+    return _code_objects(column, encode)
 
 
 def _as_floats(column: pd.Series) -> Vector:
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _code_given_levels(column: pd.Series, levels: Sequence[Hashable]) -> Coded:
-    order = {level: float(k) for k, level in enumerate(levels)}
+def _code_given_levels(column: pd.Series, levels: Levels) -> Coded:
+    if isinstance(levels, Mapping):
+        codes = {level: float(number) for level, number in levels.items()}
+        note = _spell_codes(codes, "as given")
+    else:
+        codes = {level: float(k) for k, level in enumerate(levels)}
+        note = f"coded 0 … {len(codes) - 1} in the order given"
     cells = blank_missing(column.astype(object))
-    unknown = sorted({str(cell) for cell in cells.dropna() if cell not in order})
+    unknown = sorted({str(cell) for cell in cells.dropna() if cell not in codes})
     if unknown:
         return Coded(None, f"the level {unknown[0]!r}, which encode does not list")
-    return Coded(_look_up(cells, order), f"coded 0 … {len(order) - 1} in the order given")
+    return Coded(_look_up(cells, codes), note)
 
 
 def _look_up(cells: pd.Series, codes: Mapping[Any, float]) -> Vector:
@@ -200,7 +255,7 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
     return Coded(_look_up(words, codes), _spell_codes(codes, rule), levels=waiting)
 
 
-def _spell_codes(codes: Mapping[str, float], rule: str) -> str:
+def _spell_codes(codes: Mapping[Any, float], rule: str) -> str:
     shown = ", ".join(f"{level!r} → {codes[level]:.3g}".replace("-", "−") for level in list(codes)[:_SHOWN_LEVELS])
     dots = f", … {len(codes)} levels" if len(codes) > _SHOWN_LEVELS else ""
     return f"text coded {rule} ({shown}{dots})"

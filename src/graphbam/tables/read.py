@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from graphbam.errors import Setting, TableError
-from graphbam.tables.columns import Coded, Encode, code_column, scale_levels
+from graphbam.tables.columns import Coded, Encode, check_encode, code_column, is_asked, scale_levels
 from graphbam.tables.formats import LONG, PACKINGS, PART, SUFFIXES, ZIP, find_suffix, parse_file, parse_long
 from graphbam.tables.limit import ALL, RowLimit
 from graphbam.tables.textfile import Parsed
@@ -79,7 +79,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     ----------
     data : path, open file, DataFrame, array, mapping, AnnData, or what `load_frame` made of it
         See the module docstring.
-    encode : bool or mapping from column name to levels in order
+    encode : bool, names of columns, or mapping from column name to levels in order or to ``{level: number}``
         Code text and dates as numbers (rules: `graphbam.tables.columns`) instead of refusing them.
     drop : str or iterable of str
         Columns to leave out.
@@ -101,6 +101,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     >>> table.names, table.x_md[1].tolist()
     (('a', 'b'), [2.0, nan])
     """
+    named = check_encode(encode)
     frame, source, found, n_rows, rows = data if isinstance(data, Loaded) else load_frame(data, limit)
     labels = [] if isinstance(frame.index, pd.RangeIndex) else [str(label) for label in frame.index]
     frame = frame.reset_index(drop=True) if rows is None else frame.set_axis(pd.Index(rows), axis=0)
@@ -108,10 +109,9 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     frame = frame.set_axis(pd.Index(names, dtype=object), axis=1)
     changes = [*found, *renamed]
     frame = _drop_columns(frame, drop, source, changes)
-    if isinstance(encode, Mapping):
-        for unknown in set(encode) - set(frame.columns):
-            near = not_among(unknown, list(frame.columns))
-            raise TableError(Setting("encode"), f" names the column {unknown!r}, {near}")
+    for unknown in (name for name in named if name not in frame.columns):
+        near = not_among(unknown, list(frame.columns))
+        raise TableError(Setting("encode"), f" names the column {unknown!r}, {near}")
     names, x_md = _code_columns(frame, encode, source, changes)
     _check_width(names, x_md, source)
     if frame.columns[0] not in names:  # taken for row labels
@@ -213,8 +213,10 @@ def _split_part(where: str) -> tuple[str, str]:
 def _read_bytes(path: Path) -> bytes:
     try:
         if path.is_dir():
-            raise TableError(f"{path} is a folder, not a table. Pass one file, or the folder to infer_many.")
+            raise IsADirectoryError
         return path.read_bytes()
+    except IsADirectoryError:
+        raise TableError(f"{path} is a folder, not a table. Pass one file, or the folder to infer_many.") from None
     except FileNotFoundError:
         raise TableError(f"{_shown(path)} does not exist. {_near_path(path)}") from None
     except PermissionError:
@@ -387,7 +389,7 @@ def _code_columns(
     frame: pd.DataFrame, encode: Encode, source: str, changes: list[str]
 ) -> tuple[tuple[str, ...], Matrix]:
     coded = {name: code_column(frame[name], name, encode) for name in frame.columns}
-    _drop_labels(coded, bool(encode), changes)
+    _drop_labels(coded, encode, changes)
     unreadable = {name: one for name, one in coded.items() if one.values is None}
     if unreadable:
         _refuse_columns(unreadable, source, encode)
@@ -435,9 +437,15 @@ def spell_columns(names: Sequence[str]) -> str:
     return f"column{'s' if len(names) > 1 else ''} {shown}{more}"
 
 
-def _drop_labels(coded: dict[str, Coded], encode: bool, changes: list[str]) -> None:
-    """Leave out a first column of identifiers; with encode, any column of them."""
-    labels = [name for k, (name, one) in enumerate(coded.items()) if one.is_label and (encode or k == 0)]
+def _drop_labels(coded: dict[str, Coded], encode: Encode, changes: list[str]) -> None:
+    """Leave out a first column of identifiers; any column of them, if all text is to be coded; none that is named."""
+    named = [] if isinstance(encode, Mapping) else check_encode(encode)
+    codes_all = not named and bool(encode)
+    labels = [
+        name
+        for k, (name, one) in enumerate(coded.items())
+        if one.is_label and name not in named and (codes_all or k == 0)
+    ]
     for name in labels:
         del coded[name]
         changes.append(f"column {name!r} holds text in which no entry repeats: taken for row labels and left out")
@@ -456,8 +464,11 @@ def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode
         advice.append(f"{where}correct those cells, or empty those cells if they stand for missing values. Or use ")
     else:
         advice.append("Use ")
-    if not encode and len(spoilt) < len(unreadable):
-        advice += [Setting("encode", True), " to turn text and dates into numbers, or "]
+    text = [name for name in unreadable if name not in spoilt and not is_asked(encode, name)]
+    if text:
+        named = [] if isinstance(encode, Mapping) else check_encode(encode)
+        wanted = Setting("encode", [*named, *text[:8]] if named else True)
+        advice += [wanted, " to turn text and dates into numbers, or "]
     rest = " and so on" if len(unreadable) > 8 else ""
     leave = f"{rest} to leave {'them' if len(unreadable) > 1 else 'it'} out."
     found = f"in {source}, {'; '.join(shown[:3])}{more}. "
