@@ -14,7 +14,7 @@ import graphbam as gb
 from cases import SEEDS
 from graphbam import sparse
 from graphbam.directions.arrows import settle_ancestors
-from graphbam.errors import ConfigError, GraphError, OrientationMissingError, ResultError
+from graphbam.errors import ConfigError, GraphError, KnowledgeError, OrientationMissingError, ResultError
 from graphbam.graphs.equivalence import close_under_meek, consistent_extension, is_cpdag
 from graphbam.graphs.graph import MORAL, SKELETON
 from graphbam.sparse import ARRAYS
@@ -209,6 +209,8 @@ def test_odds_count_once():
     assert np.array_equal(dataclasses.replace(few).probabilities, few.probabilities)
     with pytest.raises(ResultError, match="has prior knowledge in it already"):
         few.with_knowledge(knowledge)
+    with pytest.raises(KnowledgeError, match="'gene 00', which the table does not have"):
+        beliefs(0, knowledge=gb.Knowledge(prior_odds=[("gene 00", "gene 1", 3.0)]))
     with pytest.raises(GraphError, match="experiments must say yes or no of each"):
         dataclasses.replace(few, experiments=[True])
 

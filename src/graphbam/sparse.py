@@ -276,6 +276,7 @@ class SparseResult(Answer):
             return self
         if self.knowledge:
             raise ResultError("this answer has prior knowledge in it already. Infer again with other knowledge.")
+        knowledge.check_names(self.names)
         result = dataclasses.replace(self)
         result._list_pairs(knowledge.prior_odds)
         p = result.probabilities.copy()
