@@ -3,8 +3,8 @@
     python runs/bench_arrows.py
 
 Fresh tables, 20 variables and 200 samples: `broad-1` ones, and the paper's graphs, noise and signal strength with every
-mechanism in turn. An arrow of the default CPDAG is right if the true CPDAG has it too; it is as likely as its link times
-its direction.
+mechanism in turn. An arrow of the default CPDAG is right if the true CPDAG has it too; it is as likely as its link
+times its direction.
 """
 
 from __future__ import annotations
