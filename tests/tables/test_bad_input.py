@@ -245,7 +245,7 @@ REPAIRED = {
     "control characters in names": ("t.csv", good_csv(["a\x07", "b", "c"]), ["a�", "b", "c"], ""),
     "1e308": ("t.csv", with_column(GOOD[:, 0] / 9 * 1e308), "abcd", ""),
     "1e-320": ("t.csv", with_column(GOOD[:, 0] * 1e-310), "abcd", ""),
-    "integers beyond 64 bits": ("t.csv", with_column([10**25 + k * 10**20 for k in range(30)]), "abcd", ""),
+    "integers beyond 64 bits": ("t.csv", with_column([10**25 + k * 10**20 for k in range(30)]), "abcd", "sorted"),
     "one infinite value": ("t.csv", with_column([*range(29), "inf"]), "abcd", "infinite"),
     "many words for missing": ("t.csv", with_column(["NA", "?", "n/a", "null", ".", *range(25)]), "abcd", "regression"),
     "an empty column": ("t.csv", with_column([None] * 30), "abc", "100% missing"),

@@ -14,7 +14,15 @@ from graphbam.nn.weights import Header, LoadedWeights
 from graphbam.tables.domain import describe_table
 from graphbam.tables.prepare import prepare
 from graphbam.tables.read import read_table
-from graphbam.tables.rows import FEWEST, count_rows, find_copies, find_order, measure_redundancy
+from graphbam.tables.rows import (
+    FEWEST,
+    RowOrder,
+    count_rows,
+    find_copies,
+    find_order,
+    measure_redundancy,
+    read_order,
+)
 
 
 def autoregression(rng, n_samples, n_variables, phi):
@@ -80,6 +88,28 @@ def test_sorting_rows_does_not_make_them_dependent(key, shape):
         sorted_md = x_md[keys.get(key, x_md[:, 0]).argsort(kind="stable")]
         assert find_order(sorted_md - sorted_md.mean(axis=0)) is not None
         assert measure_redundancy(sorted_md) == 0
+
+
+@each("shape", [(100, 5), (1600, 8), (800, 40)])
+def test_a_table_sorted_by_a_column_that_no_other_follows_is_recognised(shape):
+    """Nothing but the one column resembles its neighbours: no rows are lost, and the table is like any other."""
+    for seed in range(10):
+        x_md = np.random.default_rng(seed).normal(size=shape)
+        sorted_md = x_md[x_md[:, 2].argsort()]
+        assert read_order(sorted_md) == RowOrder(0.0, sorted_only=True)
+        assert read_order(x_md) == RowOrder(0.0, sorted_only=False)
+
+
+@each("seed", range(5))
+def test_one_series_among_independent_columns_is_no_sorted_table(seed):
+    rng = np.random.default_rng(seed)
+    series_m1, other_md = autoregression(rng, 400, 1, 0.9), rng.normal(size=(400, 40))
+    assert not read_order(np.column_stack([series_m1, other_md])).sorted_only
+    late_m = np.arange(400) == 399  # never turns either
+    assert not read_order(np.column_stack([late_m, other_md])).sorted_only
+    few_m = (np.arange(400) >= 380).astype(float)
+    assert read_order(np.column_stack([few_m, other_md])).sorted_only
+    assert not read_order(np.column_stack([few_m, series_m1, other_md])).sorted_only
 
 
 @pytest.mark.parametrize("process", ["walk", "autoregression"])

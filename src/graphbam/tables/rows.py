@@ -39,6 +39,9 @@ TREND_DEGREE = 5
 SLIGHT = 0.1
 """Redundancy that a trend may leave in sorted rows."""
 
+CLEAR = 4.5
+"""Standard errors from zero beyond which the correlation of neighbours in one column is no chance."""
+
 FINE = 20
 """A column with more distinct values is measured, not counted or chosen; only such columns tell copies of rows."""
 
@@ -98,9 +101,30 @@ def read_order(x_md: NDArray[np.float64]) -> RowOrder:
     size_d = np.abs(z_md).max(axis=0, initial=0.0)
     z_md = z_md[:, size_d > 0] / size_d[size_d > 0]  # constant columns do not count
     redundancy = _sum_lags(z_md)
-    order_mk = find_order(z_md) if redundancy else None
+    if not redundancy:  # of two columns that resemble their neighbours there is none, of one there may be
+        return RowOrder(0.0, sorted_only=_is_sorted_only(z_md))
+    order_mk = find_order(z_md)
     sorted_only = order_mk is not None and _sum_lags(_leave(z_md, order_mk)) < SLIGHT
     return RowOrder(0.0 if sorted_only else redundancy, sorted_only)
+
+
+def _is_sorted_only(z_md: NDArray[np.float64]) -> bool:
+    """Whether columns that never turn resemble their neighbours, and nothing that their order leaves of others does."""
+    never_turns_d = _never_turn(z_md)
+    if not never_turns_d.any() or not _resemble(z_md[:, never_turns_d]).any():
+        return False
+    return not _resemble(_leave(z_md, z_md[:, never_turns_d])).any()
+
+
+def _never_turn(z_md: NDArray[np.float64]) -> NDArray[np.bool_]:
+    step_md = np.diff(z_md, axis=0)
+    return np.asarray((step_md >= 0).all(axis=0) | (step_md <= 0).all(axis=0))
+
+
+def _resemble(z_md: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Columns in which neighbours are more alike, or less, than in any of so many independent ones."""
+    rho_d = (z_md[:-1] * z_md[1:]).sum(axis=0) / (z_md**2).sum(axis=0)
+    return np.asarray(np.abs(rho_d) * np.sqrt(len(z_md)) > CLEAR)
 
 
 def find_order(z_md: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -119,8 +143,7 @@ def find_order(z_md: NDArray[np.float64]) -> NDArray[np.float64] | None:
     True
     """
     n_samples, n_variables = z_md.shape
-    step_md = np.diff(z_md, axis=0)
-    never_turns_d = (step_md >= 0).all(axis=0) | (step_md <= 0).all(axis=0)
+    never_turns_d = _never_turn(z_md)
     if never_turns_d.any():
         return z_md[:, never_turns_d]
     if n_samples <= 2 * n_variables:  # so few rows that some combination is always near
