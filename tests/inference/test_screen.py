@@ -9,7 +9,7 @@ import torch
 import graphbam as gb
 from cases import SEEDS, each
 from graphbam.inference import screen
-from graphbam.inference.screen import Candidates, find_candidates, group_columns
+from graphbam.inference.screen import Candidates, find_candidates, group_columns, largest_products, view_columns
 from graphbam.tables.prepare import standardise
 
 
@@ -34,6 +34,23 @@ def test_a_hub_keeps_all_its_children():
     x_md[:, 1:100] += x_md[:, :1]
     _, pairs = candidates_of(x_md, most=10)
     assert {(0, k) for k in range(1, 100)} <= pairs
+
+
+@each("share", [0.5, 0.1, 0.02])
+def test_columns_of_two_values_are_as_strong_as_their_correlation(share):
+    x_md = torch.from_numpy(np.random.default_rng(0).random((500, 30)) < share).float()
+    views_vmd = view_columns(x_md)
+    assert torch.allclose(largest_products(views_vmd, views_vmd), x_md.T.corrcoef().abs(), atol=1e-4)
+
+
+@each("draw", [lambda rng: rng.integers(0, 4, (200, 20)), lambda rng: rng.normal(size=(200, 20))])
+def test_views_follow_the_values_and_not_the_order_of_rows(draw):
+    rng = np.random.default_rng(1)
+    x_md, order = torch.from_numpy(draw(rng)).float(), torch.from_numpy(rng.permutation(200))
+    views_vmd = view_columns(x_md)
+    assert torch.allclose(view_columns(x_md[order]), views_vmd[:, order], atol=1e-6)
+    is_equal_mmd = x_md[:, None] == x_md[None]
+    assert ((views_vmd[0][:, None] == views_vmd[0][None]) == is_equal_mmd).all()
 
 
 def test_pairs_are_ordered_and_named_once_whatever_is_held_at_a_time(monkeypatch):

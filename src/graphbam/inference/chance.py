@@ -10,11 +10,13 @@ times
 - `share` of the pairs that look as strong as this one are shown to the network: all of the strongest, and of the others
   no more than in a small table, where R = 1.
 - o are the odds, in a table of 300 columns, that a pair this strong came by chance: the number that unrelated columns
-  would give (normal scores have a known distribution) against the number that there is, as in the local false
-  discovery rate (Efron, 2004). Far beyond what chance gives, w = 0 and nothing changes.
+  would give against the number that there is, as in the local false discovery rate (Efron, 2004). The former is counted
+  in the table itself with shuffled rows, since zeros and ones and counts have another distribution than numbers without
+  ties. Far beyond what chance gives, w = 0 and nothing changes.
 
 Up to 300 columns nothing changes at all. `RELATED` and the root were fitted on simulated tables of 1,000 to 20,000
-columns and 150 to 400 rows; docs/performance.md tells how well they hold on others.
+columns and 150 to 400 rows, with the known distribution of normal scores for chance; docs/performance.md tells how well
+they hold on others.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -65,20 +66,21 @@ def weigh_chance(x_md: Tensor, found: Candidates, hoods: list[Neighbourhood], ro
     x_md : Tensor, shape (M, D)
         The table that was screened.
     found : Candidates
-        With the strengths of all pairs.
+        With the strengths of all pairs, and of those that chance gives.
     hoods : list of Neighbourhood
         What is shown.
     rows : float
         Independent rows the table is worth.
     """
     n_variables = x_md.shape[1]
-    if n_variables <= USUAL or found.census is None:
+    if n_variables <= USUAL or found.census is None or found.chance is None:
         return Chance(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
     shown = [_look(x_md, hood) for hood in hoods]
     keys, first = np.unique(np.concatenate([keys for keys, _ in shown]), return_index=True)
     level = _level(np.concatenate([r for _, r in shown])[first], rows)
     there = count_levels(found.census, rows)
-    by_chance = chance_by_level(there.sum(), rows) / np.maximum(there, 1.0)
+    given = count_levels(found.chance, len(x_md))  # shuffled rows are independent, whatever the table's are worth
+    by_chance = pool_rises(given * (there.sum() / given.sum()), there)  # the stronger a pair, the less it is chance
     times = _times(np.bincount(level, minlength=N_BINS) / np.maximum(there, 1.0), by_chance, n_variables)
     return Chance(keys, times[level])
 
@@ -104,23 +106,22 @@ def count_levels(census: NDArray[np.float64], rows: float) -> NDArray[np.float64
     return np.asarray(counts, dtype=np.float64)
 
 
-def chance_by_level(n_pairs: float, rows: float) -> NDArray[np.float64]:
-    """How many of so many unrelated pairs have each strength: that of the strongest of four correlations.
-
-    Two columns' distances from the middle are skewed, and so is their correlation, by 1 / √rows: its upper tail is
-    heavier by the first term of an Edgeworth series.
+def pool_rises(part_n: NDArray[np.float64], whole_n: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shares part / whole that never rise: neighbours that do are taken together (isotonic regression).
 
     Examples
     --------
-    >>> float(chance_by_level(1000.0, 200).sum().round(3))
-    1000.0
+    >>> pool_rises(np.array([2.0, 1.0, 2.0, 0.0]), np.array([2.0, 2.0, 2.0, 5.0])).tolist()
+    [1.0, 0.75, 0.75, 0.0]
     """
-    edge = torch.arange(N_BINS + 1, dtype=torch.float64) * WIDTH
-    beyond = torch.erfc(edge / 2**0.5) / 2
-    heavier = (edge.clamp(max=6.0) ** 3 / (6 * max(rows, 1.0) ** 0.5)).exp()
-    below = (1 - 2 * beyond) ** 3 * (1 - beyond - (beyond * heavier).clamp(max=0.5)).clamp_min(0)
-    below[-1] = 1.0
-    return np.asarray(n_pairs * below.diff().numpy())
+    groups: list[tuple[float, float, int]] = []
+    for part, whole in zip(part_n.tolist(), whole_n.tolist(), strict=True):
+        groups.append((part, whole, 1))
+        while len(groups) > 1 and groups[-1][0] * groups[-2][1] >= groups[-2][0] * groups[-1][1]:
+            last, before = groups.pop(), groups.pop()
+            groups.append((last[0] + before[0], last[1] + before[1], last[2] + before[2]))
+    share_g = [part / max(whole, 1.0) for part, whole, _ in groups]
+    return np.repeat(np.array(share_g), [size for _, _, size in groups])
 
 
 def _times(share: NDArray[np.float64], by_chance: NDArray[np.float64], n_variables: int) -> Vector:
@@ -130,6 +131,6 @@ def _times(share: NDArray[np.float64], by_chance: NDArray[np.float64], n_variabl
     """
     wider = n_variables / USUAL
     share = np.maximum.accumulate(np.minimum(share, 1.0))
-    by_chance = np.minimum.accumulate(np.minimum(by_chance, 1 - 1e-9))  # the stronger a pair, the less it is chance
+    by_chance = np.minimum(by_chance, 1 - 1e-9)
     odds = by_chance / (1 - by_chance) / wider
     return np.asarray(1 + (wider - 1) * np.sqrt(share) * odds / (odds + RELATED), dtype=np.float32)

@@ -1,8 +1,9 @@
 """Which pairs of a wide table are worth the network's time: a fast look at all of them, and neighbourhoods of these.
 
 Every pair is looked at, as products of matrices. A column has two views: its normal scores, and how far they are from
-the middle, so that effects without a slope (cosines, squares) are seen too. Two numbers are taken of a pair, each the
-largest over its four pairs of views:
+the middle, so that effects without a slope (cosines, squares) are seen too. Equal values have equal scores: were ties
+told apart by the order of rows, zeros and ones without any relation would look alike. Two numbers are taken of a pair,
+each the largest over its four pairs of views:
 
 - the plain correlation of the views, which finds every neighbour and much that lies behind one;
 - their partial correlation given all other views, shrunk as in a ridge regression (the projection of Wang and Leng,
@@ -42,6 +43,12 @@ CELLS_AT_ONCE = 16_000_000
 FINE = 4000
 """Steps from 0 to 1 in which the correlations of all pairs are counted."""
 
+SHUFFLES = 8
+"""Times that columns are shuffled at most; a wide table has enough pairs in fewer."""
+
+SAME = 0.99
+"""Correlation from which two views of a column are one."""
+
 Indices = NDArray[np.int64]
 
 
@@ -54,6 +61,8 @@ class Candidates(NamedTuple):
     """From 0 on; 1 is what chance gives."""
     census: NDArray[np.float64] | None = None
     """How many of all pairs, candidates or not, have a correlation in each of `FINE` steps."""
+    chance: NDArray[np.float64] | None = None
+    """The same of pairs of which one column had its rows shuffled: what these columns give by chance."""
 
     def keys(self, n_variables: int) -> Indices:
         """One number per pair, increasing."""
@@ -125,17 +134,50 @@ def find_candidates(
             strengths.append(best.values.flatten().numpy())
         if tell:
             tell(float(rows[-1] + 1) / n_variables)
-    return _unite(np.concatenate(keys), np.concatenate(strengths), n_variables)._replace(census=census)
+    united = _unite(np.concatenate(keys), np.concatenate(strengths), n_variables)
+    return united._replace(census=census, chance=count_by_chance(views_vmd))
+
+
+def count_by_chance(views_vmd: Tensor, seed: int = 0) -> NDArray[np.float64]:
+    """Correlations of columns with others whose rows were shuffled, each by itself, counted in `FINE` steps."""
+    n_rows, n_variables = views_vmd.shape[1:]
+    generator = torch.Generator().manual_seed(seed)
+    size = min(n_variables, max(1, CELLS_AT_ONCE // n_variables))
+    census = np.zeros(FINE)
+    for _ in range(min(SHUFFLES, -(-CELLS_AT_ONCE // (size * n_variables)))):
+        chosen = torch.randperm(n_variables, generator=generator)[:size]
+        order_mk = torch.rand(n_rows, size, generator=generator).argsort(dim=0)
+        shuffled_vmk = torch.stack([view_md[:, chosen].gather(0, order_mk) for view_md in views_vmd])
+        found = largest_products(shuffled_vmk, views_vmd)
+        found[torch.arange(size), chosen] = -1.0
+        census += torch.histc(found.clamp_(max=1.0), FINE, 0.0, 1.0).numpy()
+    return census
 
 
 def view_columns(x_md: Tensor) -> Tensor:
-    """Normal scores of each column, and their distance from the middle; centred, of length one; shape (2, M, D)."""
-    n_rows = len(x_md)
-    rank_md = x_md.argsort(dim=0).argsort(dim=0)
-    score_md = torch.special.ndtri((rank_md + 0.5) / n_rows)
+    """Normal scores of each column, and their distance from the middle; centred, of length one; shape (2, M, D).
+
+    Equal values share the middle of their ranks. Where the distance says no more than the score does, as in a column of
+    two values, it is left out as zeros.
+
+    Examples
+    --------
+    >>> view_columns(torch.tensor([[0.0], [0.0], [1.0], [1.0]])).squeeze(-1)
+    tensor([[-0.5000, -0.5000,  0.5000,  0.5000],
+            [ 0.0000,  0.0000,  0.0000,  0.0000]])
+    """
+    x_dm = x_md.mT.contiguous()
+    sorted_dm = x_dm.sort().values
+    rank_dm = torch.searchsorted(sorted_dm, x_dm, out_int32=True)
+    rank_dm += torch.searchsorted(sorted_dm, x_dm, out_int32=True, right=True)
+    score_md = torch.special.ndtri(rank_dm.mT / (2 * len(x_md)))
     views_vmd = torch.stack([score_md, score_md.abs()])
     views_vmd -= views_vmd.mean(dim=1, keepdim=True)
-    return views_vmd / views_vmd.norm(dim=1, keepdim=True).clamp_min(1e-9)
+    length_vd = views_vmd.norm(dim=1)
+    views_vmd /= length_vd[:, None].clamp_min(1e-9)
+    same_d = (views_vmd[0] * views_vmd[1]).sum(dim=0).abs()
+    views_vmd[1] *= (same_d < SAME) & (length_vd[1] > (1 - SAME) * length_vd[0])
+    return views_vmd
 
 
 def _project(views_vmd: Tensor) -> tuple[Tensor, Tensor]:
