@@ -80,13 +80,10 @@ def measure(kind: str, n_pairs: int, seed: int, n_hoods: int) -> dict[str, float
     row = {"candidates": len(named), "times": float(plan.chance.at(named).mean())}
     row |= {"false": per * (p[~is_true] >= 0.5).sum(), "said": per * p.sum()}
     if n_pairs:
-        cuts = Cut(fdr=0.1).choose(p)
         row |= {"named": np.isin(links, named).mean(), "found": is_true[p >= 0.5].sum() / len(asked)}
-        row |= {
-            "ap": average_precision(keys, p, asked),
-            "false_10": 100 * (1 - is_true[cuts].mean()),
-            "true": per * len(asked),
-        }
+        row |= {"true": per * len(asked), "ap": average_precision(keys, p, asked)}
+        if (sure := Cut(fdr=0.1).choose(p)).any():
+            row["false_10"] = 100 * (1 - is_true[sure].mean())
     return row
 
 
