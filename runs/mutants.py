@@ -530,7 +530,7 @@ MUTANTS = (
     # ── cli, web ──────────────────────────────────────────────────────────────────────────────────────────
     Mutant(
         "cli/_infer.py",
-        "raise typer.Exit(1)",
+        "raise typer.Exit(2 if all(failed) else 1)",
         "raise typer.Exit(0)",
         "tests/cli/test_cli.py",
         "the exit code says that all is well where tables of a folder failed",
@@ -671,8 +671,8 @@ MUTANTS = (
     ),
     Mutant(
         "training/data.py",
-        "weights.probabilities(tables.x_bmd, rows)",
-        "weights.probabilities(tables.x_bmd, None)",
+        "weights.probabilities(tables.x_bmd, rows, marks_bmd)",
+        "weights.probabilities(tables.x_bmd, None, marks_bmd)",
         "tests/training/test_data.py",
         "the second network learns from answers that ignore what rows are worth",
     ),

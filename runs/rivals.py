@@ -181,12 +181,13 @@ def lost_cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 def tell_of_kin(rows: pd.DataFrame, section: Section) -> str:
     """In how many cells graphbam is ahead of all methods of a kind, ties not counted."""
-    if not section.kin:
-        return ""
     means = rows.groupby(["cell", "method"])[section.metric].mean().unstack("method")
-    rivals = means[list(section.kin)].max(axis=1).dropna()
+    kin = [method for method in section.kin if method in means]
+    if not kin:
+        return ""
+    rivals = means[kin].max(axis=1).dropna()
     n_ahead = (means.loc[rivals.index, OURS] > rivals + 1e-9).sum()
-    names = " and ".join(find_title(method) for method in section.kin)
+    names = " and ".join(find_title(method) for method in kin)
     return f", and ahead of {names} in {n_ahead} of {len(rivals)}"
 
 

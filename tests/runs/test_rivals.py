@@ -54,9 +54,10 @@ def test_pairs_without_an_answer_count_half(rivals, tmp_path, monkeypatch, capsy
 
 
 def test_every_section_is_shown_and_drawn(rivals, tmp_path, monkeypatch, capsys):
-    for name in ("tables", "small", "unseen", "hidden", "targets", "gaps"):
+    for name in ("tables", "small", "unseen", "paper", "hidden", "targets", "gaps"):
+        methods = ["graphbam", "fci" if name == "hidden" else "pc"]
         write_rows(
-            tmp_path / name, method=["graphbam", "pc"], case=f"{name}-d5-m9", hidden_auroc=[0.9, 0.8],
+            tmp_path / name, method=methods, case=f"{name}-d5-m9", hidden_auroc=[0.9, 0.8],
             directed_ap=[0.9, 0.8], skeleton_ap=[0.9, 0.8],
         )  # fmt: skip
     monkeypatch.setattr(
