@@ -109,7 +109,7 @@ def test_a_stopped_run_goes_on_from_what_is_on_disk(chains, small_hoods, tmp_pat
 
 def test_a_store_belongs_to_one_table(chains, small_hoods, tmp_path):
     gb.infer(chains, weights=PartialCorrelation(), store=tmp_path / "run")
-    with pytest.raises(ConfigError, match="another table, or by other weights"):
+    with pytest.raises(ConfigError, match="another table, by other weights or by another version"):
         gb.infer(chains[::-2], weights=PartialCorrelation(), store=tmp_path / "run")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()

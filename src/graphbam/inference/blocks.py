@@ -230,10 +230,11 @@ def ask_neighbourhoods(
         Neighbourhoods to ask about; by default they are looked for.
     """
     tell, loaded = tell or be_silent, asked.loaded
-    shelf = Shelf(store, f"{table.fingerprint()} {spell_source(loaded)} {loaded.header.checksum}")
     n_variables = table.x_bmd.shape[2]
     if plan is None:
         plan = make_plan(table.x_bmd[0], table.rows[0], lambda share: tell(SCREENED * share, "looking at all pairs"))
+    about = f"{table.fingerprint()} {spell_source(loaded)} {loaded.header.checksum} {plan.fingerprint()}"
+    shelf = Shelf(store, about)
     todo = [k for k in range(len(plan.hoods)) if k not in shelf]
     opener = asked.handed_over()
     blocks = (Block(opener, table.part(plan.hoods[k].columns), plan.hoods[k]) for k in todo)
@@ -328,6 +329,13 @@ class Plan(NamedTuple):
     hoods: list[Neighbourhood]
     chance: Chance = Chance(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
     """What chance does to the pairs of the neighbourhoods."""
+
+    def fingerprint(self) -> str:
+        """Tells other neighbourhoods from these, such as those that another version would choose."""
+        seen = hashlib.blake2b(digest_size=8)
+        for hood in self.hoods:
+            seen.update(np.asarray(hood.columns, dtype=np.int64).tobytes() + b";")
+        return seen.hexdigest()
 
     @property
     def size(self) -> int:
@@ -471,7 +479,7 @@ class Shelf:
         except (OSError, ValueError) as error:
             raise ConfigError(f"{folder} cannot be used as a store: {error}. Choose another folder.") from None
         if not is_free and found != about:
-            what = "other files" if found is None else "what was done for another table, or by other weights"
+            what = "other files" if found is None else "what was done for another table, by other weights or by another version"
             raise ConfigError(f"{folder} holds {what}. Choose another ", Setting("store"), ", or remove it.")
 
     def _path(self, k: int) -> Path:
