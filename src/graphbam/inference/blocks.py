@@ -479,7 +479,11 @@ class Shelf:
         except (OSError, ValueError) as error:
             raise ConfigError(f"{folder} cannot be used as a store: {error}. Choose another folder.") from None
         if not is_free and found != about:
-            what = "other files" if found is None else "what was done for another table, by other weights or by another version"
+            what = (
+                "other files"
+                if found is None
+                else "what was done for another table, by other weights or by another version"
+            )
             raise ConfigError(f"{folder} holds {what}. Choose another ", Setting("store"), ", or remove it.")
 
     def _path(self, k: int) -> Path:
