@@ -30,9 +30,21 @@ def test_stretches_save_work_and_memory_of_long_tables_only():
     assert cost.estimate_memory(config, *long, 1500) < 0.5 * cost.estimate_memory(config, *long)
 
 
-@each(("n_samples", "n_variables"), [(100, 30), (60, 60), (200, 20)])
-def test_operations_are_counted_as_torch_counts_them(n_samples, n_variables):
-    network = EdgeNet(EdgeNetConfig())
+def test_the_shorter_of_two_stretches_counts():
+    """One is asked for, one is the design's; all observations are held either way."""
+    plain, cut, long = EdgeNetConfig(), EdgeNetConfig(sample_stretch=150), (1, 6000, 30)
+    assert forward_work(cut, *long) == forward_work(cut, *long, 1500) == forward_work(plain, *long, 150)
+    assert forward_work(cut, *long, 100) == forward_work(plain, *long, 100)
+    assert forward_work(cut, 1, 150, 30) == forward_work(plain, 1, 150, 30)
+    assert cost.estimate_memory(cut, *long, 1500) == cost.estimate_memory(plain, *long, 1500)
+
+
+@each(
+    ("n_samples", "n_variables", "longest"),
+    [(100, 30, 0), (60, 60, 0), (200, 20, 0), (1000, 8, 0), (1000, 8, 100), (999, 8, 100)],
+)
+def test_operations_are_counted_as_torch_counts_them(n_samples, n_variables, longest):
+    network = EdgeNet(EdgeNetConfig(sample_stretch=longest))
     x_bmd = torch.randn(1, n_samples, n_variables, generator=torch.Generator().manual_seed(0))
     plain_attention = sdpa_kernel(SDPBackend.MATH)  # products that the counter can see
     with torch.no_grad(), plain_attention, FlopCounterMode(display=False) as counter:

@@ -62,6 +62,14 @@ def test_marks_and_answers_go_this_way_too(tiny_net, small_blocks, rng):
     assert_close(*both_ways(net, x_bmd, None, marks_bmd), rtol=1e-9, atol=1e-10)
 
 
+@each(("m", "longest"), [(12, 4), (13, 4), (30, 7), (9, 9), (5, 1)])
+def test_stretches_of_samples_are_the_same_too(tiny_net, small_blocks, rng, m, longest):
+    net = tiny_net(rng, "default", sample_stretch=longest)
+    x_bmd = torch.randn(2, m, 5, generator=rng, dtype=torch.float64)
+    assert_close(*both_ways(net, x_bmd), rtol=1e-9, atol=1e-10)
+    assert_close(*both_ways(net, x_bmd, None, None, 10), rtol=1e-9, atol=1e-10)  # long tables are cut before
+
+
 def test_a_table_is_not_changed(tiny_net, rng):
     net, x_md = tiny_net(rng, "default", dtype=torch.float32), torch.randn(9, 5, generator=rng)
     before = x_md.clone()

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from cases import each
 from graphbam.errors import ConfigError
 from graphbam.nn import cpu, spd
-from graphbam.nn.edge_net import ABLATIONS, CLASSES, EdgeNet, EdgeNetConfig, standardise, table_features
+from graphbam.nn.edge_net import ABLATIONS, CLASSES, DESIGNS, EdgeNet, EdgeNetConfig, standardise, table_features
 from graphbam.nn.layers import AxialAttention, Dense
 from graphbam.nn.weights import load_weights
 
@@ -140,6 +140,74 @@ def test_relations_of_a_long_table_are_means_over_its_stretches(rng, net):
     apart = zip(*(net._relate_rows(x, x.dtype, None, 30) for x in (one, other)), strict=True)
     for mean, parts in zip(found, apart, strict=True):
         assert_close(mean, torch.stack(parts).mean(0))
+
+
+# ── samples that see each other in stretches ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def cut_net(tiny_net, rng):
+    """At most six samples see each other."""
+    return tiny_net(rng, sample_stretch=6)
+
+
+def whole_net(cut_net):
+    """The same weights, of a design in which all samples do."""
+    net = EdgeNet(dataclasses.replace(cut_net.config, sample_stretch=0)).double()
+    net.load_state_dict(cut_net.state_dict())
+    return net
+
+
+def test_a_table_no_longer_than_a_stretch_is_seen_as_a_whole(rng, cut_net):
+    for m in (2, 5, 6):
+        x = tables(rng, 2, m, 4)
+        assert torch.equal(cut_net(x), whole_net(cut_net)(x))
+    x = tables(rng, 2, 7, 4)
+    assert (cut_net(x) - whole_net(cut_net)(x)).abs().max() > 1e-4
+
+
+def test_tables_laid_into_each_other_are_observed_as_each_alone(rng, cut_net):
+    x = tables(rng, 3, 6, 4)
+    both = x.transpose(0, 1).reshape(1, 18, 4)  # a row of the first, of the second, of the third, of the first …
+    h_bmdc = cut_net._observe(both, both.dtype, None)
+    for k, table in enumerate(x):
+        assert_close(h_bmdc[:, k::3], whole_net(cut_net)._observe(table[None], table.dtype, None))
+
+
+@each("m", [18, 17])
+def test_a_row_is_observed_in_its_own_stretch_but_counts_in_the_answer(rng, cut_net, m):
+    x = tables(rng, 1, m, 4)
+    changed = x.clone()
+    changed[0, 4] = tables(rng, 4)
+    moved = (cut_net._observe(changed, x.dtype, None) - cut_net._observe(x, x.dtype, None)).abs().amax((0, 2, 3)) > 1e-9
+    assert moved.nonzero().flatten().tolist() == list(range(1, m, 3))
+    assert (cut_net(changed) - cut_net(x)).abs().max() > 1e-4
+
+
+@each("m", [18, 17])
+def test_relations_are_over_all_rows_however_samples_are_cut(rng, cut_net, m):
+    x = tables(rng, 1, m, 4)
+    h_bmdc = cut_net._observe(x, x.dtype, None)
+    assert_close(cut_net._relate_rows(x, x.dtype, None, m)[0], cut_net.correlation(h_bmdc))
+
+
+@each("m", [18, 17])
+def test_columns_have_no_order_where_samples_are_cut(rng, cut_net, m):
+    x, p = tables(rng, 2, m, 5), torch.randperm(5, generator=rng)
+    assert_close(cut_net(x[..., p]), cut_net(x)[:, p][:, :, p])
+
+
+def test_rows_have_no_order_within_a_stretch_nor_have_stretches(rng, cut_net):
+    x = tables(rng, 2, 18, 5)
+    places = torch.arange(18).view(6, 3)  # a column is a stretch
+    within = torch.stack([column[torch.randperm(6, generator=rng)] for column in places.T], 1)
+    among = places[:, torch.tensor([2, 0, 1])]
+    for order in (within, among):
+        assert_close(cut_net(x[:, order.flatten()]), cut_net(x))
+    assert (cut_net(x[:, places.T.flatten()]) - cut_net(x)).abs().max() > 1e-4  # between stretches they have one
+
+
+# ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_rows_are_those_of_the_table_unless_another_number_is_given(rng, net):
@@ -274,6 +342,14 @@ def test_compiled_and_eager_agree_with_one_compilation_a_kind_of_block(check_com
     check_compiled(eager, ((tables(rng, *shape),) for shape in shapes), kinds)
 
 
+def test_stretches_of_equal_length_compile_nothing_more(check_compiled, tiny_net):
+    """Nor does a table that is not cut: the first one was, as in training."""
+    rng = torch.Generator().manual_seed(0)
+    eager = tiny_net(rng, bilinear_layers=2, sample_stretch=14)
+    shapes = [(8, 26, 9), (9, 11, 10), (10, 42, 8)]  # two stretches, one, three
+    check_compiled(eager, ((tables(rng, *shape),) for shape in shapes), 9)
+
+
 # ── configs ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -298,6 +374,13 @@ def test_designs_have_the_papers_sizes():
     assert [getattr(paper, name) for name in layers] == [10, 10, 10, 10]
     assert [getattr(ablation, name) for name in layers] == [2, 2, 2, 4]
     assert EdgeNetConfig().channels // EdgeNetConfig().heads == 32  # what tensor cores like
+    assert [design().sample_stretch for design in DESIGNS.values()] == [0, 0, 0]  # all samples see each other
+
+
+def test_the_design_with_every_answer_is_the_default_with_more():
+    changes = {"marks": True, "answers": True, "pair_layers": 12, "sample_stretch": 150}
+    assert EdgeNetConfig.every_answer() == EdgeNetConfig(**changes)
+    assert EdgeNetConfig.every_answer(sample_stretch=0, pair_layers=8) == EdgeNetConfig(marks=True, answers=True)
 
 
 def test_impossible_sizes_are_refused():
@@ -309,6 +392,7 @@ def test_impossible_sizes_are_refused():
         ({"attribute_layers": -1}, "attribute_layers=-1"),
         ({"bilinear_layers": -2}, "bilinear_layers=-2"),
         ({"pair_layers": -1}, "pair_layers=-1"),
+        ({"sample_stretch": -1}, "sample_stretch=-1"),
         ({"ridge": -0.1}, "ridge=-0.1"),
     ]:
         with pytest.raises(ConfigError, match=words):
@@ -320,6 +404,13 @@ def test_config_round_trip_and_unknown_fields():
     assert EdgeNetConfig.from_dict(dataclasses.asdict(config)) == config
     with pytest.raises(ConfigError, match="no field colour, depth"):
         EdgeNetConfig.from_dict({"depth": 3, "channels": 4, "colour": "red"})
+
+
+def test_networks_of_older_files_have_no_stretches():
+    older = EdgeNetConfig(channels=10, heads=5).to_dict()
+    del older["sample_stretch"]
+    assert EdgeNetConfig.from_dict(older).sample_stretch == 0
+    assert all(load_weights(source).network.config.sample_stretch == 0 for source in ("edges", STORED))
 
 
 def test_configs_are_frozen():

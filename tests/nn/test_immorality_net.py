@@ -250,6 +250,8 @@ def test_configs_round_trip_and_refuse_nonsense():
     assert ImmoralityNetConfig.from_dict(config.to_dict()) == config
     with pytest.raises(ConfigError, match="max_candidates=0"):
         ImmoralityNetConfig(max_candidates=0)
+    with pytest.raises(ConfigError, match="sample_stretch=150, but samples of a structure all see each other"):
+        ImmoralityNetConfig(sample_stretch=150)
     with pytest.raises(ConfigError, match="no field colour"):
         ImmoralityNetConfig.from_dict({"colour": "red"})
 

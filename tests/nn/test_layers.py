@@ -19,6 +19,9 @@ from graphbam.nn.layers import (
     PairBlock,
     Residual,
     SPDActivation,
+    attend_in_stretches,
+    count_stretches,
+    sees_samples,
 )
 from graphbam.nn.spd import correlate
 
@@ -253,6 +256,50 @@ def test_attention_looks_along_its_own_axis_only(rng, axis):
     expected = torch.zeros(2, 5, 4, dtype=torch.bool)
     expected[(0, 0, slice(None)) if axis == "attributes" else (0, slice(None), 0)] = True
     assert torch.equal(moved, expected)
+
+
+STRETCHES = [(12, 3), (13, 3), (11, 4), (7, 7), (9, 1)]
+"""Samples and stretches: of equal length, one longer than others, as many as samples, one."""
+
+
+@each(("m", "n"), STRETCHES)
+def test_every_nth_sample_sees_every_nth(rng, m, n):
+    layer, x = scatter(AxialAttention(6, 2, "samples", project=True), rng), cells(rng, 2, m, 3, 6)
+    with torch.no_grad():
+        found = attend_in_stretches(layer, x, n)
+        for k in range(n):
+            assert_close(found[:, k::n], naive_attention(layer, x[:, k::n]))
+
+
+@each(("m", "n"), STRETCHES)
+def test_a_sample_is_seen_in_its_own_stretch_only(rng, m, n):
+    layer, x = scatter(AxialAttention(6, 2, "samples", project=True), rng), cells(rng, 2, m, 3, 6)
+    changed = x.clone()
+    changed[0, 5, 1] = cells(rng, 6)
+    moved = (attend_in_stretches(layer, changed, n) - attend_in_stretches(layer, x, n)).abs().amax(-1) > 1e-9
+    expected = torch.zeros(2, m, 3, dtype=torch.bool)
+    expected[0, 5 % n :: n, 1] = True
+    assert torch.equal(moved, expected)
+
+
+@each("m", [4, 5])
+def test_stretches_have_true_gradients(rng, m):
+    layer, x = scatter(AxialAttention(2, 1, "samples", project=True), rng), cells(rng, 1, m, 2, 2).requires_grad_()
+    assert gradcheck(lambda a, *_: attend_in_stretches(layer, a, 2), (x, *layer.parameters()))
+
+
+def test_stretches_are_as_few_as_the_longest_allows():
+    for m in range(1, 40):
+        assert count_stretches(m, 0) == 1
+        for longest in range(1, 45):
+            n = count_stretches(m, longest)
+            assert len(range(0, m, n)) <= longest
+            assert n == 1 or len(range(0, m, n - 1)) > longest
+
+
+def test_samples_see_each_other_in_attention_over_samples_alone():
+    layers = [AxialAttention(6, 2, axis, project=True) for axis in ("samples", "attributes")]
+    assert [sees_samples(layer) for layer in (*layers, Dense(6, 5))] == [True, False, False]
 
 
 @pytest.mark.parametrize("hidden", [0, 5])

@@ -8,10 +8,18 @@ import torch
 
 from cases import each
 from graphbam.errors import ConfigError
-from graphbam.simulation import PRESETS, WORLDS, SimulationConfig, sample_tables, simulate
+from graphbam.simulation import PRESETS, WORLDS, SimulationConfig, sample_tables, simulate, worlds
 from graphbam.simulation.cells import SetCells, draw_interventions, draw_set_cells
 from graphbam.simulation.labels import NOT_APPLICABLE, reach
-from graphbam.simulation.worlds import SERIES, SETTABLE, by_depth, draw_weights, found_looks, found_marginal
+from graphbam.simulation.worlds import (
+    SERIES,
+    SETTABLE,
+    by_depth,
+    choose_levels,
+    draw_weights,
+    found_looks,
+    found_marginal,
+)
 
 
 def generator(seed=0):
@@ -106,14 +114,17 @@ def test_columns_of_textbook_tables_are_alike():
     assert spread("textbook") < 0.6 * spread("broad-1")
 
 
-def test_questionnaires_have_few_levels_and_one_trait_behind_them():
-    tables = sample_tables(generator(), of_world("questionnaire"), n_tables=60, n_variables=10, n_samples=300)
+def test_questionnaires_have_few_levels_and_most_have_one_trait_behind_them():
+    tables = sample_tables(generator(), of_world("questionnaire"), n_tables=120, n_variables=10, n_samples=300)
     levels = [len(x_md[:, j].unique()) for x_md, j in itertools.product(tables.x_bmd, range(10))]
     assert max(levels) <= 7
-    assert tables.hidden_bdd.float().mean() > 0.5
+    free_b = ~tables.hidden_bdd.bool().flatten(1).any(1)
+    assert 0.2 < free_b.float().mean() < 0.4
+    assert tables.hidden_bdd[~free_b].float().mean() > 0.5
+    assert (tables.compelled_bdd[free_b] >= 0).all()  # nothing hidden: they have a CPDAG
     r_bdd = tables.x_bmd.mT @ tables.x_bmd / 300
     top_b = torch.linalg.eigvalsh(r_bdd)[:, -1] / 10
-    assert top_b.median() > 0.3  # the first factor has more than three items' worth
+    assert top_b[~free_b].median() > 0.3 > top_b[free_b].median()  # the first factor has three items' worth, or fewer
 
 
 def test_steps_by_depth_give_the_sums_of_one_variable_after_another():
@@ -227,6 +238,12 @@ def pairs_of(name, n_tables):
     return [(x_md[:, i], x_md[:, 1 - i]) for x_md, i in zip(tables.x_bmd[linked].double(), causes[linked], strict=True)]
 
 
+def share_right(pairs, habit):
+    """Share of pairs whose direction a habit would guess; it tosses a coin where it cannot tell."""
+    guesses = [HABITS[habit](*pair) for pair in pairs]
+    return sum(float(a < b) + 0.5 * float(a == b) for a, b in guesses) / len(guesses)
+
+
 @pytest.fixture(scope="module")
 def found_pairs():
     return pairs_of("as-found", 1500)
@@ -235,6 +252,50 @@ def found_pairs():
 def test_only_where_causes_were_chosen_have_they_fewer_levels():
     fewer = [float(len(cause.unique()) < len(effect.unique())) for cause, effect in pairs_of("designed", 300)]
     assert 0.75 < sum(fewer) / len(fewer) < 0.95
+
+
+def test_what_is_recorded_is_bent_and_rounded_where_it_is_an_effect():
+    """Causes come in few steps or as they are; they are as often coarse as effects, and seldom skewed."""
+    pairs = pairs_of("recorded", 1000)
+    skewed = [sum(float((pair[k] ** 3).mean().abs() > 1) for pair in pairs) / len(pairs) for k in (0, 1)]
+    assert skewed[0] < 0.3 < 0.35 < skewed[1]
+    levels = torch.tensor([[len(column.unique()) for column in pair] for pair in pairs])
+    finely_rounded = ((levels > 80) & (levels < 250)).float().mean(0)  # of 300 samples
+    assert finely_rounded[0] < 0.02 < 0.04 < finely_rounded[1]
+    right = {habit: share_right(pairs, habit) for habit in HABITS}
+    assert 0.57 < right["smaller skewness"] < 0.67
+    assert 0.57 < right["smaller kurtosis"] < 0.69
+    assert 0.4 < right["fewer distinct values"] < 0.6
+    assert 0.4 < right["smaller variance explained"] < 0.6
+
+
+@each(("name", "least", "most"), [("as-found", 0.68, 0.82), ("recorded", 0.48, 0.6)])
+def test_each_effect_is_recorded_in_its_own_way(name, least, most):
+    """Two effects of a table as found are often rounded both, or neither."""
+    world = WORLDS[name](generator(), 200, 6, 600)
+    rounded_be = torch.tensor([[len(x_m.unique()) < 250 for x_m in x_me.T] for x_me in world.x_bme])
+    is_effect_be = world.adj_bee.any(1)
+    i, j = torch.triu_indices(6, 6, 1)
+    alike_bp, asked_bp = rounded_be[:, i] == rounded_be[:, j], is_effect_be[:, i] & is_effect_be[:, j]
+    assert least < alike_bp[asked_bp].float().mean() < most
+
+
+@each(("name", "least", "most"), [("as-found", 0.15, 0.35), ("designed", 0.15, 0.35), ("recorded", 0.0, 0.0)])
+def test_noise_of_what_is_recorded_is_always_added(monkeypatch, name, least, most):
+    blended, blend = [], worlds.blend
+    monkeypatch.setattr(worlds, "blend", lambda rng, x_nm, e_nm: blended.append(len(x_nm)) or blend(rng, x_nm, e_nm))
+    n_effects = WORLDS[name](generator(), 100, 5, 20).adj_bee.any(1).sum()
+    assert least <= sum(blended) / n_effects <= most
+
+
+@each(("chosen", "even"), [(0.75, 0.5), (1 / 3, 0.1), (1.0, 1.0)])
+def test_so_many_columns_come_in_steps_and_so_many_of_these_evenly(chosen, even):
+    x_nm = torch.randn(1500, 400, generator=generator(1))
+    y_nm = choose_levels(generator(), x_nm, chosen, even)
+    steps_n = (y_nm != x_nm).any(1)
+    assert abs(steps_n.float().mean() - chosen) < 0.04
+    r_n = (x_nm * y_nm)[steps_n].mean(1)
+    assert abs((r_n < 0.4).float().mean() - even) < 0.06  # these are drawn anew, others are rounded
 
 
 def test_flows_join_part_or_do_both():
@@ -248,9 +309,7 @@ def test_flows_join_part_or_do_both():
 
 @each("habit", HABITS)
 def test_the_looks_of_a_pair_do_not_tell_its_direction(found_pairs, habit):
-    guesses = [HABITS[habit](*pair) for pair in found_pairs]
-    right = sum(float(a < b) + 0.5 * float(a == b) for a, b in guesses) / len(guesses)
-    assert 0.4 < right < 0.6
+    assert 0.4 < share_right(found_pairs, habit) < 0.6
 
 
 @each("preset", ["broad", "textbook"])
@@ -288,6 +347,13 @@ def test_collinear_columns_nearly_determine_one_another():
     r_bdd = tables.x_bmd.mT @ tables.x_bmd / 300 + 1e-6 * torch.eye(10)
     r2_bd = 1 - 1 / torch.linalg.inv(r_bdd.double()).diagonal(dim1=1, dim2=2)
     assert r2_bd.median() > 0.95
+
+
+def test_broad_has_every_world_and_leaves_room_for_mechanisms():
+    broad = SimulationConfig.broad()
+    assert set(broad.worlds) == {*WORLDS, "textbook"}
+    assert set(broad.small_worlds) < set(broad.worlds)
+    assert 0.6 < sum(broad.worlds.values()) < sum(broad.small_worlds.values()) < 0.9
 
 
 def test_worlds_are_shares_of_all_tables():

@@ -18,6 +18,7 @@ from graphbam.training.objectives import AnswerTask, answer_loss
 from toy_runs import log_of, run
 
 CPU = torch.device("cpu")
+LARGER = {"pair_layers": 3, "sample_stretch": 10}
 
 
 def random_labels(rng, b, d):
@@ -112,6 +113,14 @@ def test_a_larger_network_begins_where_edges_ended(rng, tiny_net, network):
     logits = network(x, marks=torch.full((2, 30, 4), MISSING | SET, dtype=torch.uint8))
     assert_close(logits[..., :3], edges(x))
     assert (logits[..., 3:] == 0).all()
+
+
+def test_the_next_design_begins_where_the_one_before_ended(rng, tiny_net):
+    """More pair blocks and stretches of samples, at once."""
+    before, after = (tiny_net(rng, marks=True, answers=True, **more) for more in ({}, LARGER))
+    after.load_state_dict(grow_weights(before, after, "a test"))
+    x = torch.randn(2, 10, 4, generator=rng, dtype=torch.float64)
+    assert_close(after(x), before(x))
 
 
 def test_the_task_asks_for_a_network_that_answers(tiny_config):

@@ -10,12 +10,13 @@ from torch import nn
 from cases import each
 from graphbam.errors import ConfigError
 from graphbam.nn.cost import Work
+from graphbam.nn.layers import count_stretches
 from graphbam.nn.network import Config, Network
 from graphbam.nn.weights import load_network
 from graphbam.training import Task, TrainConfig, register_task
 from graphbam.training.config import StructureConfig, find_task
 from graphbam.training.data import Batch
-from graphbam.training.objectives import EdgeTask
+from graphbam.training.objectives import AnswerTask, EdgeTask
 from standins import TINY_RUN
 from toy_runs import log_of, run
 
@@ -34,6 +35,24 @@ def test_configs_from_before_they_said_their_task_still_load(tiny_training, tiny
     oldest = tiny_training().to_dict()
     del oldest["task"], oldest["settings"]
     assert TrainConfig.from_dict(oldest) == tiny_training()
+
+
+def test_configs_from_before_tables_had_a_largest_size_have_none():
+    for config in (TrainConfig(), TrainConfig.paper(), TrainConfig.immoralities()):
+        old = config.to_dict()
+        del old["largest_table"]
+        assert TrainConfig.from_dict(old) == config
+        assert config.largest_table is None
+
+
+def test_samples_of_every_answer_divide_into_stretches_of_equal_length():
+    config = TrainConfig.answers()
+    longest = config.network.sample_stretch
+    assert [m for m in config.samples if m % count_stretches(m, longest)] == []
+    assert {m // count_stretches(m, longest) for m in config.samples if m > longest} == {100, 150}
+    compiled_with, *_ = AnswerTask().example(torch.device("cpu"))
+    assert count_stretches(compiled_with.shape[1], longest) == 3
+    assert compiled_with.shape[1] % 3 == 0
 
 
 def test_impossible_configs_are_refused(tiny_training, tiny_immoralities):
@@ -62,6 +81,8 @@ def test_impossible_configs_are_refused(tiny_training, tiny_immoralities):
         {"variables": ()},
         {"samples": (1, 8)},
         {"clip_norm": -1.0},
+        {"largest_table": 0},
+        {"largest_table": 23},  # the smallest has eight samples of three variables
     ],
 )
 def test_impossible_training_configs_are_refused(tiny_training, change):
@@ -75,7 +96,7 @@ def test_unknown_training_fields_are_refused(tiny_training):
 
 
 def test_configs_round_trip(tiny_training):
-    for config in (TrainConfig(), TrainConfig.paper(), tiny_training(seed=3)):
+    for config in (TrainConfig(), TrainConfig.paper(), TrainConfig.answers(), tiny_training(seed=3, largest_table=99)):
         assert TrainConfig.from_dict(config.to_dict()) == config
 
 

@@ -126,7 +126,7 @@ def test_worker_processes_give_the_same_batches(tiny_training):
 # ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("make", [TrainConfig, TrainConfig.paper])
+@pytest.mark.parametrize("make", [TrainConfig, TrainConfig.paper, TrainConfig.answers])
 def test_all_shapes_stay_within_the_budget(make):
     config = make()
     grid = shape_grid(config)
@@ -139,6 +139,26 @@ def test_all_shapes_stay_within_the_budget(make):
     assert {shape.n_variables for shape in grid} == set(config.variables)
     assert {shape.n_samples for shape in grid} == set(config.samples)
     assert len(set(grid)) == len(grid) < len(config.variables) * len(config.samples)
+
+
+@each("most", [24, 60, 79, 80, 119])
+def test_shapes_beyond_the_largest_table_are_left_out(tiny_training, most):
+    whole, cut = (shape_grid(tiny_training(largest_table=size)) for size in (None, most))
+    assert cut == [shape for shape in whole if shape.n_samples * shape.n_variables <= most]
+    assert 0 < len(cut) < len(whole) == 9
+
+
+def test_a_largest_table_as_large_as_all_leaves_nothing_out(tiny_training):
+    assert shape_grid(tiny_training(largest_table=120)) == shape_grid(tiny_training())
+    assert shape_grid(TrainConfig(largest_table=180_000)) == shape_grid(TrainConfig())  # 1,500 samples of 120 variables
+
+
+def test_few_variables_have_the_longest_tables():
+    grid = shape_grid(TrainConfig.answers())
+    longest = {d: max(shape.n_samples for shape in grid if shape.n_variables == d) for d in (2, 16, 40, 100)}
+    assert longest == {2: 7500, 16: 7500, 40: 3000, 100: 1500}
+    pairs, threes = (sum(shape.n_variables == d for shape in grid) for d in (2, 3))
+    assert pairs > 1.8 * threes  # two places in the grid
 
 
 def test_the_curriculum_grows_to_the_whole_grid():

@@ -12,8 +12,9 @@ from cases import each, quick_and_long
 from graphbam.errors import ConfigError, TableError
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fits_partner, load_weights
-from graphbam.simulation import simulate
+from graphbam.simulation import SimulationConfig, simulate
 from graphbam.tables.rows import count_rows, measure_redundancy
+from graphbam.training import TrainConfig, finetune
 from graphbam.training.finetune import as_answer_batch, as_batch, fine_tune, own_batches, read_pairs
 from graphbam.training.objectives import answer_loss, edge_loss
 
@@ -115,6 +116,19 @@ def test_ctrl_c_keeps_what_was_learnt(loaded, pairs):
 def test_the_same_seed_gives_the_same_weights(loaded, pairs, replay):
     first, second = (fine_tune(loaded, pairs, steps=6, replay=replay, seed=3, device="cpu") for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first.network.parameters(), second.network.parameters(), strict=True))
+
+
+def test_replay_has_the_worlds_and_shapes_that_the_weights_know(loaded, monkeypatch):
+    seen = []
+    monkeypatch.setattr(finetune, "Stream", lambda config, device: seen.append(config) or iter(()))
+    trained = TrainConfig(simulation=SimulationConfig.paper(), variables=(4, 9), samples=(30, 60), largest_table=300)
+    stored = {name: value for name, value in trained.to_dict().items() if name != "network"}
+    for train in (stored, {}):
+        known = dataclasses.replace(loaded, header=Header(train=train))
+        finetune._replay(known, 0, torch.device("cpu"))
+    names = ("simulation", "variables", "samples", "stagger", "largest_table")
+    for config, expected in zip(seen, (trained, TrainConfig()), strict=True):
+        assert all(getattr(config, name) == getattr(expected, name) for name in names)
 
 
 def test_resampled_rows_are_counted_for_what_they_are_worth(pairs):

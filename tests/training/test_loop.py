@@ -294,6 +294,20 @@ def test_a_run_may_read_sharper_correlations_than_its_starting_weights(tiny_trai
         run(tiny_training(network=net.config), tmp_path / "back", 1, start=str(path))
 
 
+def test_a_run_may_cut_samples_into_stretches_that_its_starting_weights_did_not_have(tiny_training, tiny_net, tmp_path):
+    net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32)
+    save_weights(tmp_path / "start.safetensors", net)
+    cut, x_bmd = dataclasses.replace(net.config, sample_stretch=10), torch.randn(3, 20, 5)
+    still = tiny_training(network=cut, learning_rate=1e-12)
+    path = run(still, tmp_path / "still", 1, start=str(tmp_path / "start.safetensors"))
+    begun = load_weights(path).network
+    assert begun.config.sample_stretch == 10
+    torch.testing.assert_close(begun(x_bmd[:, :10]), net(x_bmd[:, :10]), atol=1e-6, rtol=1e-5)
+    assert (begun(x_bmd) - net(x_bmd)).abs().max() > 1e-4  # longer tables are seen otherwise
+    path = run(tiny_training(network=net.config, learning_rate=1e-12), tmp_path / "back", 1, start=str(path))
+    torch.testing.assert_close(load_weights(path).network(x_bmd), net(x_bmd), atol=1e-6, rtol=1e-5)
+
+
 # ── schedule and budget ──────────────────────────────────────────────────────────────────────────────────────────
 
 

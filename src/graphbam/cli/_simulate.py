@@ -20,7 +20,7 @@ GRAPH_NAMES = "bipartite-layers, erdos-renyi, geometric, regulators, scale-free,
 NOISE_NAMES = "exponential, gaussian, gumbel, laplace, mixture, student, uniform"
 
 
-WORLD_NAMES = "as-found, collinear, designed, flows, gene-dynamics, monitoring, questionnaire, single-cell"
+WORLD_NAMES = "as-found, collinear, designed, flows, gene-dynamics, monitoring, questionnaire, recorded, single-cell"
 
 
 def simulate(

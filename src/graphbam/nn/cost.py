@@ -14,6 +14,7 @@ from graphbam.errors import ConfigError, Setting
 from graphbam.nn import spd
 from graphbam.nn.cpu import has_bfloat16
 from graphbam.nn.edge_net import RAW_POLES, EdgeNet, EdgeNetConfig
+from graphbam.nn.layers import count_stretches
 from graphbam.nn.threads import threads
 
 Progress: TypeAlias = Callable[[float, str], None]
@@ -109,7 +110,7 @@ def forward_work(
 ) -> Work:
     """Work of a forward pass of tables, or of structures, counted from the formulas up to small change.
 
-    Rows see at most a `stretch` of others, if there is one.
+    Rows see at most a `stretch` of others, if there is one, and of these no more than the design lets them.
 
     Examples
     --------
@@ -120,7 +121,8 @@ def forward_work(
     cells, pairs = n_tables * n_samples * d, n_tables * d * d
     projections = 2 * c * c * (4 if config.attention_output else 3)
     attributes = config.attribute_layers * (projections + 4 * c * d)
-    samples = config.sample_layers * (projections + 4 * c * shorten(n_samples, stretch))
+    seen = shorten(shorten(n_samples, stretch), config.sample_stretch)
+    samples = config.sample_layers * (projections + 4 * c * seen)
     dense = config.dense_layers * 2 * c * (2 * config.dense_hidden or c)
     layers = config.attribute_layers + config.sample_layers + config.dense_layers
     pair_blocks = config.pair_layers * (2 * p * (9 * q + 4 * p) + 6 * q * d)
@@ -143,7 +145,7 @@ def shorten(n_samples: int, stretch: int | None) -> int:
     >>> shorten(5000, 1500), shorten(400, 1500), shorten(5000, None)
     (1250, 400, 5000)
     """
-    return -(-n_samples // -(-n_samples // stretch)) if stretch else n_samples
+    return -(-n_samples // count_stretches(n_samples, stretch or 0))
 
 
 def count_work(loaded: Any, n_samples: int, widths: Sequence[int]) -> float:

@@ -77,17 +77,17 @@ def embed(embedding: Embedding, x_bmd: Tensor) -> Tensor:
     return h_bmdc
 
 
-def observe(layers: Iterable[nn.Module], h_bmdc: Tensor, dtype: torch.dtype) -> None:
-    """All observation layers, in place; `dtype` is that of factors."""
+def observe(layers: Iterable[nn.Module], h_bmdc: Tensor, dtype: torch.dtype, n_stretches: int = 1) -> None:
+    """All observation layers, in place; `dtype` is that of factors. Samples see every n-th other."""
     for layer in layers:
         if isinstance(layer, AxialAttention):
-            _attend(layer, h_bmdc, dtype)
+            _attend(layer, h_bmdc, dtype, n_stretches)
         else:
             assert isinstance(layer, Dense)
             _densify(layer, h_bmdc, dtype)
 
 
-def _attend(layer: AxialAttention, h_bmdc: Tensor, dtype: torch.dtype) -> None:
+def _attend(layer: AxialAttention, h_bmdc: Tensor, dtype: torch.dtype, n_stretches: int) -> None:
     """`AxialAttention`, in place: rows of a table apart, or its variables."""
     weight = layer.qkv.to(h_bmdc.dtype).clone()
     weight[:, 0] *= layer.size**-0.5 * (1 if dtype == h_bmdc.dtype else math.log2(math.e))
@@ -99,12 +99,14 @@ def _attend(layer: AxialAttention, h_bmdc: Tensor, dtype: torch.dtype) -> None:
         y_nlc = mix(layer.norm(x_nlc).to(dtype).contiguous(), weight)
         x_nlc.add_(y_nlc * scale if out is None else F.linear(y_nlc, *out))
 
-    share(add_attended, _lines(layer, h_bmdc))
+    share(add_attended, _lines(layer, h_bmdc, n_stretches))
 
 
-def _lines(layer: AxialAttention, h_bmdc: Tensor) -> Iterator[Tensor]:
-    """Blocks (N, L, C) of lines that are attended along: rows of D variables, or variables of M samples."""
-    groups = [h_bmdc.flatten(0, 1)] if layer.axis == "attributes" else [h.transpose(0, 1) for h in h_bmdc]
+def _lines(layer: AxialAttention, h_bmdc: Tensor, n_stretches: int) -> Iterator[Tensor]:
+    """Blocks (N, L, C) of lines that are attended along: rows of D variables, or variables of a stretch of samples."""
+    groups = [h_bmdc.flatten(0, 1)]
+    if layer.axis == "samples":
+        groups = [h_mdc[k::n_stretches].transpose(0, 1) for h_mdc in h_bmdc for k in range(n_stretches)]
     for lines_nlc in groups:
         yield from _cut(lines_nlc, CELLS_IN_BLOCK // lines_nlc.shape[1])
 

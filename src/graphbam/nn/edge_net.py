@@ -37,6 +37,9 @@ from graphbam.nn.layers import (
     Embedding,
     Linear,
     PairBlock,
+    attend_in_stretches,
+    count_stretches,
+    sees_samples,
 )
 from graphbam.nn.network import Config, Network
 from graphbam.nn.threads import crew
@@ -83,6 +86,8 @@ class EdgeNetConfig(Config):
     """Attention layers between attributes."""
     sample_layers: int = 5
     """Attention layers between samples."""
+    sample_stretch: int = 0
+    """Most samples that see each other there: a longer table is cut into stretches, every n-th sample. 0: all do."""
     dense_layers: int = 5
     """Dense layers on the observations."""
     dense_hidden: int = 128
@@ -134,11 +139,17 @@ class EdgeNetConfig(Config):
             "dense_hidden",
             "bilinear_layers",
             "pair_layers",
+            "sample_stretch",
             "ridge",
             "log_ridge",
         ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it cannot be negative")
+
+    @classmethod
+    def every_answer(cls, **changes: Any) -> Self:
+        """The design of the shipped weights: it reads marks, says more of a pair than its class, and reasons longer."""
+        return cls(**({"marks": True, "answers": True, "pair_layers": 12, "sample_stretch": 150} | changes))
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -259,7 +270,7 @@ class EdgeNet(Network):
 
         A stretch is every n-th row, so that all are alike even where rows are sorted.
         """
-        n_stretches = -(-x_bmd.shape[1] // stretch)
+        n_stretches = count_stretches(x_bmd.shape[1], stretch)
         total = self._relate_stretch(x_bmd, dtype, marks_bmd, n_stretches, 0)
         for k in range(1, n_stretches):
             found = self._relate_stretch(x_bmd, dtype, marks_bmd, n_stretches, k)
@@ -281,11 +292,12 @@ class EdgeNet(Network):
         h_bmdc = cpu.embed(self.embedding, x_bmd) if is_quick else self.embedding(x_bmd, dtype)
         if marks_bmd is not None:
             h_bmdc = h_bmdc + self._embed_marks(marks_bmd, h_bmdc.dtype)
+        n_stretches = count_stretches(x_bmd.shape[1], self.config.sample_stretch)
         if is_quick:
-            cpu.observe(self.observation, h_bmdc, dtype)
+            cpu.observe(self.observation, h_bmdc, dtype, n_stretches)
             return h_bmdc
         for layer in self.observation:
-            h_bmdc = layer(h_bmdc)
+            h_bmdc = attend_in_stretches(layer, h_bmdc, n_stretches) if sees_samples(layer) else layer(h_bmdc)
         return h_bmdc
 
     def _relate(self, s_bcdd: Tensor) -> Tensor:

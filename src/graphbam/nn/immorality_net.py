@@ -75,6 +75,8 @@ class ImmoralityNetConfig(EdgeNetConfig):
         if self.max_candidates < 1 or self.max_neighbours < 0:
             found = f"max_candidates={self.max_candidates}, max_neighbours={self.max_neighbours}"
             raise ConfigError(f"{found}, but a structure needs room for a candidate at least")
+        if self.sample_stretch:
+            raise ConfigError(f"sample_stretch={self.sample_stretch}, but samples of a structure all see each other")
 
     @classmethod
     def wide(cls, **changes: Any) -> Self:

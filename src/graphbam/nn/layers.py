@@ -108,6 +108,38 @@ class AxialAttention(nn.Module):
         return folded.transpose(1, 2)
 
 
+def sees_samples(layer: nn.Module) -> bool:
+    """Whether samples attend to each other there."""
+    return isinstance(layer, AxialAttention) and layer.axis == "samples"
+
+
+def count_stretches(n_samples: int, longest: int) -> int:
+    """How many stretches samples are cut into, none longer than `longest`; 0 stands for no limit.
+
+    Examples
+    --------
+    >>> [count_stretches(n, 250) for n in (20, 250, 251, 1000)], count_stretches(1000, 0)
+    ([1, 1, 2, 4], 1)
+    """
+    return -(-n_samples // longest) if longest else 1
+
+
+def attend_in_stretches(layer: nn.Module, x_bmdc: Tensor, n_stretches: int) -> Tensor:
+    """Attention over samples in which every n-th sees every n-th.
+
+    Stretches of equal length lie side by side in memory, like n times as many variables: a view, no copy. One alone is
+    a view too, since whatever is not one would be compiled again.
+    """
+    n_samples, n_variables = x_bmdc.shape[1:3]
+    if n_samples % n_stretches == 0:
+        side_by_side = x_bmdc.reshape(len(x_bmdc), n_samples // n_stretches, n_stretches * n_variables, -1)
+        return layer(side_by_side).view(x_bmdc.shape)
+    y_bmdc = torch.empty_like(x_bmdc)
+    for k in range(n_stretches):
+        y_bmdc[:, k::n_stretches] = layer(x_bmdc[:, k::n_stretches])
+    return y_bmdc
+
+
 class Dense(nn.Module):
     """x + s · relu(norm(x) W₁) W₂, cell by cell; with `hidden` = 0 the single C×C layer x + s · relu(norm(x) W₁)."""
 

@@ -426,7 +426,8 @@ PRESETS["broad"] = dataclasses.replace(
     interventions=0.12,
     missing=0.20,
     worlds={
-        "as-found": 0.16,
+        "as-found": 0.12,
+        "recorded": 0.08,
         "textbook": 0.14,
         "designed": 0.07,
         "monitoring": 0.07,
@@ -437,8 +438,9 @@ PRESETS["broad"] = dataclasses.replace(
         "questionnaire": 0.03,
     },
     small_worlds={
-        "as-found": 0.40,
-        "designed": 0.22,
+        "as-found": 0.24,
+        "recorded": 0.24,
+        "designed": 0.16,
         "textbook": 0.06,
         "monitoring": 0.06,
         "gene-dynamics": 0.02,

@@ -421,11 +421,13 @@ def _meter(rng: torch.Generator, x_bem: Tensor) -> Tensor:
 def questionnaire(rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int) -> World:
     """Answers on scales of two to seven levels, with one hidden trait behind nearly all items and another behind some.
 
-    A few items act on others directly. Scales are cut at uneven places, so that some answers pile up at one end.
+    A few items act on others directly; in three tables of ten nothing else joins them. Scales are cut at uneven
+    places, so that some answers pile up at one end.
     """
     adj_bee = draw_graphs(rng, n_tables, n_variables, {"erdos-renyi": 0.7, "stochastic-block": 0.3}, (0.3, 2.5))
     adj_bee = add_drivers(rng, add_drivers(rng, adj_bee, 1, (0.7, 1.0)), 1, (0.0, 0.5))
     adj_bee[:, -1, -2] = False  # traits do not act on one another
+    adj_bee[:, -2:] &= rand(rng, n_tables, 1, 1) > 0.3
     w_bee = draw_weights(rng, adj_bee)
     w_bee[:, -2:] = w_bee[:, -2:].abs()  # most items are worded the same way
     turned_be = rand(rng, n_tables, n_variables + 2) < 0.15
@@ -487,16 +489,45 @@ def designed(
     """Variables as found, except that what has no cause was chosen, or comes in steps of its own.
 
     Doses, settings, positions, years, ages: a grid of 2 to 80 levels, in half of the columns every level as often as
-    any other. What follows from them is measured, and seldom rounded as much. Here, and nowhere else, the looks of a
-    column do say something about its place: as they do in real tables.
+    any other. What follows from them is measured, and seldom rounded as much. Here, and in what is `recorded`, the
+    looks of a column do say something about its place: as they do in real tables.
     """
-    return _find_variables(rng, (n_tables, n_variables, n_samples), cells, choose=True)
+    return _find_variables(rng, (n_tables, n_variables, n_samples), cells, ROOTS_AS_DESIGNED)
+
+
+@world("recorded", settable=True)
+def recorded(
+    rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int, cells: SetCells | None = None
+) -> World:
+    """Variables as found, except that growth by factors and rounding befall effects alone, each in its own way.
+
+    One cause in three comes in steps (ages, years, doses). What it brings about is what somebody measured: an effect
+    in three grows by factors, two in five are rounded. Noise is added, more of it for some values than for others.
+    """
+    return _find_variables(rng, (n_tables, n_variables, n_samples), cells, ROOTS_AS_RECORDED)
+
+
+class Roots(NamedTuple):
+    """How variables without causes differ from all others in a table."""
+
+    chosen: float
+    """Share of them that come in steps."""
+    even: float
+    """Share of those in which every step is as frequent as any other."""
+    seldom: bool
+    """Whether the others are seldom rounded."""
+    blended: float
+    """Share of effects in which noise is one more argument of the function."""
+
+
+ROOTS_AS_DESIGNED = Roots(chosen=0.75, even=0.5, seldom=True, blended=BLENDED)
+ROOTS_AS_RECORDED = Roots(chosen=1 / 3, even=0.1, seldom=False, blended=0.0)
 
 
 def _find_variables(
-    rng: torch.Generator, shape: tuple[int, int, int], cells: SetCells | None, choose: bool = False
+    rng: torch.Generator, shape: tuple[int, int, int], cells: SetCells | None, roots: Roots | None = None
 ) -> World:
-    """The world as found; with `choose`, roots are chosen from grids."""
+    """The world as found; with `roots`, variables without causes look unlike the others."""
     n_tables, n_variables, n_samples = shape
     kinds = {"erdos-renyi": 0.6, "scale-free": 0.2, "small-world": 0.1, "stochastic-block": 0.1}
     degrees = (0.9, 0.95) if n_variables == 2 else (1.0, 3.5)
@@ -505,10 +536,12 @@ def _find_variables(
     ratio_n, bent_n, blends_n = rand(rng, 3, n_tables * n_variables)
     kind_n = torch.where((plain_n < 0.4) & adj_bee.any(1).flatten(), PLAIN, kind_n)
     noise_nm, ratio_n = found_marginal(rng, kind_n, size_n, n_samples), 0.08 * 25**ratio_n  # noise over signal
-    if choose:
+    if roots is not None:
         is_root_n = ~adj_bee.any(1).flatten()
-        noise_nm[is_root_n] = choose_levels(rng, noise_nm[is_root_n])
-        looks_n = torch.where(is_root_n, PLAIN, torch.where(looks_n > 0.3, 0.5 + looks_n / 2, looks_n))
+        noise_nm[is_root_n] = choose_levels(rng, noise_nm[is_root_n], roots.chosen, roots.even)
+        looks_n = torch.where(looks_n > 0.3, 0.5 + looks_n / 2, looks_n) if roots.seldom else rand(rng, len(looks_n))
+        looks_n = torch.where(is_root_n, PLAIN, looks_n)
+    blended = BLENDED if roots is None else roots.blended
     x_nm = torch.zeros_like(noise_nm)
     for step in by_depth(draw_weights(rng, adj_bee, positive=0.5)):
         y_km = noise_nm[step.row_k]
@@ -519,7 +552,7 @@ def _find_variables(
             spread_km = torch.exp(0.8 * unit(step.add_up(bend_nm)).clamp(-3, 3))
             own_km = ratio_n[step.row_k, None] * spread_km * y_km
             y_km = unit(step.add_up(found_response(rng, parents_nm))) + own_km
-            blends_k = blends_n[step.row_k] < BLENDED
+            blends_k = blends_n[step.row_k] < blended
             y_km[blends_k] = blend(rng, unit(step.add_up(parents_nm))[blends_k], own_km[blends_k])
         looks_k1, growth_k1 = looks_n[step.row_k, None], growth_n[step.row_k, None]
         y_km = unit(found_looks(rng, looks_k1, growth_k1, unit(y_km)).clamp(-8, 8))
@@ -562,8 +595,8 @@ def found_marginal(rng: torch.Generator, kind_n: Tensor, size_n: Tensor, n_sampl
     return unit(torch.where(coin_n1 < 0.25, -x_nm, x_nm))
 
 
-def choose_levels(rng: torch.Generator, x_nm: Tensor) -> Tensor:
-    """Each row on an even grid of 2 to 80 levels, in half of the rows all levels alike; one row in four stays.
+def choose_levels(rng: torch.Generator, x_nm: Tensor, chosen: float = 0.75, even: float = 0.5) -> Tensor:
+    """A share of rows, `chosen`, on an even grid of 2 to 80 levels; in a share of these all levels are as frequent.
 
     Examples
     --------
@@ -574,8 +607,8 @@ def choose_levels(rng: torch.Generator, x_nm: Tensor) -> Tensor:
     levels_n1, even_n1, stays_n1 = rand(rng, 3, len(x_nm), 1)
     last_n1 = (2 * 40**levels_n1).floor() - 1
     bottom_n1, top_n1 = x_nm.amin(1, keepdim=True), x_nm.amax(1, keepdim=True)
-    place_nm = torch.where(even_n1 < 0.5, rand(rng, *x_nm.shape), (x_nm - bottom_n1) / (top_n1 - bottom_n1 + 1e-6))
-    return torch.where(stays_n1 < 0.25, x_nm, unit((place_nm * (last_n1 + 1)).floor().clamp(max=last_n1)))
+    place_nm = torch.where(even_n1 < even, rand(rng, *x_nm.shape), (x_nm - bottom_n1) / (top_n1 - bottom_n1 + 1e-6))
+    return torch.where(stays_n1 < 1 - chosen, x_nm, unit((place_nm * (last_n1 + 1)).floor().clamp(max=last_n1)))
 
 
 def _mix_humps(rng: torch.Generator, e_nm: Tensor, u_nm: Tensor, size_n1: Tensor) -> Tensor:

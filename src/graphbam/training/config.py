@@ -185,6 +185,8 @@ class TrainConfig:
     """Fewest tables in one step, however large: a gradient of fewer is noise, and compilers treat one and two apart."""
     max_tables: int = 96
     """Most tables in one step."""
+    largest_table: int | None = None
+    """Cells of the largest table: shapes of the grid beyond it are left out. None: none is."""
     size_lean: float = 0.35
     """A number of variables d is drawn with weight d to this power."""
 
@@ -227,9 +229,11 @@ class TrainConfig:
         if self.optimizer not in OPTIMIZERS:
             raise ConfigError(f"optimizer={self.optimizer!r} is unknown; choose from {', '.join(OPTIMIZERS)}")
         find_task(self.task).check(self)
-        if self.cells_per_step < self.widths[0] * self.samples[0]:
-            smallest = f"{self.samples[0]} × {self.widths[0]}"
-            raise ConfigError(f"cells_per_step={self.cells_per_step} holds no table, not even the smallest, {smallest}")
+        for name in ("cells_per_step", "largest_table"):
+            most = getattr(self, name)
+            if most is not None and most < self.widths[0] * self.samples[0]:
+                smallest = f"{self.samples[0]} × {self.widths[0]}"
+                raise ConfigError(f"{name}={most} holds no table, not even the smallest, {smallest}")
         for name in ("ema_decay", "decay_share", "final_rate", "curriculum_start"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name}={getattr(self, name)}, but it is a share between 0 and 1")
@@ -257,11 +261,15 @@ class TrainConfig:
     def answers(cls, **changes: Any) -> Self:
         """Every answer in one pass: classes, directions, hidden causes and ancestors, from tables with marked cells.
 
-        Pairs of variables are tables too. Rate and shapes suit a run that begins from weights of the classes.
+        Pairs of variables are tables too, and few variables may have thousands of samples. Rate and shapes suit a run
+        that begins from weights of the classes. Samples see each other in stretches, which all lengths divide into:
+        stretches of equal length cost no copy, and compile once.
         """
-        parts: dict[str, Any] = {"task": "answers", "network": EdgeNetConfig(marks=True, answers=True)}
-        grid = {"variables": (2, *cls.variables), "max_tables": 160}
-        steps = {"learning_rate": 1e-3, "curriculum_start": 1.0, "decay_share": 0.4}
+        parts: dict[str, Any] = {"task": "answers", "network": EdgeNetConfig.every_answer()}
+        samples = (20, 30, 50, 75, 100, 150, 200, 300, 450, 600, 750, 900, 1200, 1500, 3000, 7500)
+        grid: dict[str, Any] = {"variables": (2, 2, *cls.variables), "samples": samples}  # pairs come twice as often
+        grid |= {"max_tables": 160, "largest_table": 180_000}
+        steps = {"learning_rate": 1e-3, "curriculum_start": 1.0, "decay_share": 0.5, "size_lean": 0.25}
         return cls(**(parts | grid | steps | changes))
 
     @classmethod

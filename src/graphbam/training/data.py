@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -129,12 +130,15 @@ def rebuild(batch: AnyBatch, parts: Iterable[Tensor]) -> AnyBatch:
 
 
 def shape_grid(config: TrainConfig) -> list[Shape]:
-    """All shapes of a run: a staggered grid of widths × samples, each with as many tables as the cells allow."""
-    grid = []
+    """All shapes of a run: a staggered grid of widths × samples, each with as many tables as the cells allow.
+
+    Shapes with more cells than the largest table may have are left out.
+    """
+    grid, most = [], config.largest_table or math.inf
     for i, d in enumerate(config.widths):
         for j, m in enumerate(config.samples):
             n_tables = max(config.min_tables, config.cells_per_step // (m * d))
-            if (i + j) % config.stagger == 0:
+            if (i + j) % config.stagger == 0 and m * d <= most:
                 grid.append(Shape(min(n_tables, config.max_tables, ROWS_PER_CHUNK // m), m, d))
     return grid
 

@@ -224,8 +224,9 @@ def _draw_rows(rng: torch.Generator, single: Batch | AnswerBatch) -> Batch | Ans
 def _replay(loaded: LoadedWeights, seed: int, device: torch.device) -> Iterator[Batch | AnswerBatch]:
     """The stream the weights were trained on, in small batches and at its full range of shapes."""
     stored = loaded.header.train or {}
-    simulation = {"simulation": stored["simulation"]} if "simulation" in stored else {}
-    plain = (TrainConfig.answers() if loaded.gives_answers else TrainConfig()).to_dict() | simulation
+    names = ("simulation", "variables", "samples", "stagger", "largest_table")
+    known = {name: stored[name] for name in names if name in stored}
+    plain = (TrainConfig.answers() if loaded.gives_answers else TrainConfig()).to_dict() | known
     small = {"seed": seed + 1, "cells_per_step": 24_000, "curriculum_start": 1.0, "burst": 4, "window": 4}
     stream = Stream(TrainConfig.from_dict(plain | small), device)
     return (batch for batch in stream if isinstance(batch, Batch | AnswerBatch))

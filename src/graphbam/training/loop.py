@@ -38,6 +38,9 @@ _GROWING = ("pair_layers", "sharp_correlations", "marks", "answers")
 """What a network may have more than the weights it begins with. New features of pairs and new answers come last in the
 layers that read or give them."""
 
+_CHANGING = ("sample_stretch",)
+"""What may differ from those weights either way, since none of theirs depends on it."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Budget:
@@ -308,13 +311,14 @@ def grow_weights(network: Network, design: Network, source: str) -> dict[str, Te
 
     Pair blocks that `network` lacks start as the identity: their residual scales are zero, so that the first steps
     move the scales, and the next ones the rest. Correlations in double precision, marks of cells and answers beyond the
-    classes start with weights of zero. Other new weights are those that `design` was initialised with. `source` is
-    where `network` came from, for the error.
+    classes start with weights of zero. Other new weights are those that `design` was initialised with. Samples may see
+    each other in other stretches than before: of tables that are longer, `design` then says something else at once.
+    `source` is where `network` came from, for the error.
 
     Raises
     ------
     WeightsError
-        If the two differ in anything but what the head of `design` has more.
+        If the two differ in anything but what the head of `design` has more, and the stretches that samples see.
 
     Examples
     --------
@@ -348,7 +352,7 @@ def _check_growth(network: Network, design: Network, source: str) -> None:
     if not (isinstance(network, EdgeNet) and isinstance(design, EdgeNet)):
         raise WeightsError(other)
     old, new = network.config, design.config
-    grown = dataclasses.replace(old, **{name: getattr(new, name) for name in _GROWING})
+    grown = dataclasses.replace(old, **{name: getattr(new, name) for name in (*_GROWING, *_CHANGING)})
     larger = old.pair_layers > 0 and all(getattr(old, name) <= getattr(new, name) for name in _GROWING)
     if not larger or grown != new:
         blocks = f"it has {old.pair_layers} pair blocks in the weights and {new.pair_layers} in this run"

@@ -186,7 +186,7 @@ class EdgeTask(Task):
 
     def example(self, device: torch.device) -> tuple[Tensor, ...]:
         """A few tables, and their rows."""
-        return example_tables(7, 401, 83, device=device), torch.full((7,), 401.0, device=device)
+        return example_tables(7, 402, 83, device=device), torch.full((7,), 402.0, device=device)
 
     def work(self, config: TrainConfig, shape: Shape) -> Work:
         """That of whole tables."""
@@ -229,8 +229,8 @@ class AnswerTask(Task):
 
     def example(self, device: torch.device) -> tuple[Tensor, ...]:
         """A few tables, their rows and marks."""
-        x_bmd = example_tables(7, 401, 83, device=device)
-        return x_bmd, torch.full((7,), 401.0, device=device), torch.zeros_like(x_bmd, dtype=torch.uint8)
+        x_bmd = example_tables(7, 402, 83, device=device)  # 402: three stretches of equal length
+        return x_bmd, torch.full((7,), 402.0, device=device), torch.zeros_like(x_bmd, dtype=torch.uint8)
 
     def work(self, config: TrainConfig, shape: Shape) -> Work:
         """That of whole tables."""
