@@ -187,14 +187,15 @@ def draw_world(world: str, seed: int) -> SimulatedTable:
 def measure_stretches() -> None:
     """One row per size of tables and way of asking: losses of links and directions, processor seconds of a table."""
     loaded, rows = gb.load_weights("edges"), []
-    assert loaded.stretch is not None
     config = dataclasses.replace(TrainConfig.answers(burst=1), simulation=SimulationConfig.broad())
     for seed, (n_tables, n_rows, d) in enumerate(LONG):
         rng = torch.Generator().manual_seed(seed)
         batch = AnswerTask(None).burst(rng, config, Shape(n_tables, n_rows, d), torch.device("cpu"))
-        fewer_b = batch.rows_b.clamp(max=loaded.stretch)
+        longest = loaded.longest(d)
+        assert longest is not None
+        fewer_b = batch.rows_b.clamp(max=longest)
         asked = {"all rows": (batch.rows_b, None), "all, fewer told": (fewer_b, None)}
-        for way, (rows_b, stretch) in (asked | {"stretches": (batch.rows_b, loaded.stretch)}).items():
+        for way, (rows_b, stretch) in (asked | {"stretches": (batch.rows_b, longest)}).items():
             cpu = time.process_time()
             tables = zip(batch.x_bmd[:, None], rows_b[:, None], batch.marks_bmd[:, None], strict=True)
             logits = torch.cat([loaded.network(*table, stretch) for table in tables])

@@ -22,7 +22,7 @@ def test_rows_of_a_long_table_see_no_more_than_those_of_training(frame, tiny_pat
     """The header says how many these are. The network is told of no more, and nobody is warned of their number."""
     plain = load_weights(tiny_path)
     short = dataclasses.replace(plain, header=dataclasses.replace(plain.header, domain={"n_samples": (20.0, 50.0)}))
-    assert (plain.stretch, short.stretch) == (None, 50)
+    assert (plain.longest(4), short.longest(4)) == (None, 50)
     x_bmd = torch.randn(2, 120, 4, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         torch.testing.assert_close(short.logits(x_bmd), plain.network(x_bmd, [50.0, 50.0], stretch=50))
@@ -32,6 +32,16 @@ def test_rows_of_a_long_table_see_no_more_than_those_of_training(frame, tiny_pat
     assert len(frame) == 120
     assert result.domain["verdict"] == "inside"
     assert result.domain["features"]["n_samples"] == 50
+
+
+def test_wide_tables_are_shown_fewer_rows_at_a_time_than_narrow_ones(tiny_path):
+    """As in training, where the cells of a table are limited; wider tables than there are taken for its widest."""
+    plain = load_weights(tiny_path)
+    train = {"samples": [50, 7500], "variables": [2, 120], "largest_table": 180_000}
+    limited = dataclasses.replace(plain, header=dataclasses.replace(plain.header, train=train))
+    assert [limited.longest(d) for d in (2, 24, 50, 120, 1000)] == [7500, 7500, 3600, 1500, 1500]
+    old = dataclasses.replace(plain, header=dataclasses.replace(plain.header, train={"samples": [50, 1500]}))
+    assert [old.longest(d) for d in (2, 1000)] == [1500, 1500]
 
 
 def test_weights_are_recorded_by_name_or_path_with_device_and_precision(frame, tiny_path, monkeypatch):

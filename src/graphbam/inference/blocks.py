@@ -298,7 +298,8 @@ def estimate_wide_memory(
     one = 0.0
     if network is not None and loaded_on_cpu(network):
         at_once = min(n_passes, chunk_size(n_rows, size))
-        one = estimate_memory(network.config, at_once, n_rows, min(size, n_columns), longest_stretch(loaded))
+        width = min(size, n_columns)
+        one = estimate_memory(network.config, at_once, n_rows, width, longest_stretch(loaded, width))
     return BYTES_AT_LEAST + max(
         BYTES_PER_CELL * n_rows * n_columns + BYTES_PER_PRODUCT * min(CELLS_AT_ONCE, n_columns**2),
         BYTES_PER_ANSWER * n_answers + (n_workers * (one + BYTES_PER_WORKER) or one),

@@ -153,8 +153,8 @@ def count_work(loaded: Any, n_samples: int, widths: Sequence[int]) -> float:
     network = getattr(loaded, "network", None)
     if network is None:
         return 0.0
-    stretch = getattr(loaded, "stretch", None)
-    return sum(forward_work(network.config, 1, n_samples, width, stretch).on_cpu() for width in widths)
+    longest = getattr(loaded, "longest", lambda n_variables: None)
+    return sum(forward_work(network.config, 1, n_samples, width, longest(width)).on_cpu() for width in widths)
 
 
 def measure_speed(size: int = 768) -> float:

@@ -232,11 +232,17 @@ class LoadedWeights(Loaded[EdgeNet]):
         """Whether the network says more of a pair than its class."""
         return self.network.config.answers
 
-    @property
-    def stretch(self) -> int | None:
-        """Rows of the longest tables of training; in longer ones, rows see each other in stretches of so many."""
-        found = (self.header.domain or {}).get("n_samples") or (self.header.train or {}).get("samples")
-        return int(max(found)) if found else None
+    def longest(self, n_variables: int) -> int | None:
+        """Rows of the longest tables of training with so many variables; longer ones are cut into such stretches.
+
+        Where training had no tables as wide, those of its widest count.
+        """
+        train = self.header.train or {}
+        found = (self.header.domain or {}).get("n_samples") or train.get("samples")
+        if not found:
+            return None
+        most, cells = int(max(found)), train.get("largest_table")
+        return most if cells is None else min(most, cells // min(n_variables, max(train["variables"])))
 
     def probabilities(
         self, x_bmd: Tensor, rows: Sequence[float] | None = None, marks_bmd: Tensor | None = None
@@ -259,7 +265,7 @@ class LoadedWeights(Loaded[EdgeNet]):
 
     def logits(self, x_bmd: Tensor, rows: Sequence[float] | None = None, marks_bmd: Tensor | None = None) -> Tensor:
         """What the network says before calibration, classes first; arguments as in `probabilities`."""
-        return run_in_chunks(self.network, x_bmd, rows, marks_bmd, self.stretch)
+        return run_in_chunks(self.network, x_bmd, rows, marks_bmd, self.longest(x_bmd.shape[2]))
 
 
 def answer_probabilities(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -78,9 +79,13 @@ def simulated_logits(
 def _ask_about_tables(
     loaded: LoadedWeights, rng: torch.Generator, config: SimulationConfig, n_tables: int
 ) -> Iterator[tuple[Tensor, Tables]]:
-    """Raw logits of fresh tables of each of `SHAPES`, asked for as a user's table would be."""
-    for n_variables, n_samples in SHAPES:
-        tables = draw_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
+    """Raw logits of fresh tables of each of `SHAPES`, asked for as a user's table would be.
+
+    Each is drawn by itself: tables of one batch share their kind of world and how many variables are hidden, so that a
+    few batches would say next to nothing of hidden causes.
+    """
+    for n_variables, n_samples in itertools.chain.from_iterable([shape] * n_tables for shape in SHAPES):
+        tables = draw_tables(rng, config, n_tables=1, n_variables=n_variables, n_samples=n_samples)
         marks_bmd = mark_tables(tables) if loaded.reads_marks else None
         yield loaded.logits(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()), marks_bmd), tables
 
