@@ -18,7 +18,7 @@ The rules, in the order they are applied, to a table of which at most twenty tim
    others in measured columns count once, wherever they stand, unless ``independent_rows=True``.
 5. Rows are put into an order that depends on their content only, so that neither row order nor column order
    nor units can change what a seeded draw picks. More than `max_rows` rows: one seeded draw (``"subsample"``)
-   or up to twenty disjoint draws of at most 1500 rows, whose probabilities are averaged (``"average"``).
+   or up to eight disjoint draws of at most 5000 rows, whose probabilities are averaged (``"average"``).
 6. Columns are standardised by `standardise`, the function that also prepares the simulated tables of training; it
    tames heavy tails with a robust scale.
 
@@ -55,9 +55,9 @@ MAX_MISSING_IN_COLUMN = 0.70
 MAX_ROWS_DROPPED = 0.05
 NEGLIGIBLE_ROWS = 0.1
 """Share of rows that neighbours which resemble each other may cost before anybody is warned."""
-MAX_PASSES, ROWS_AVERAGED = 20, 1500
-"""Draws that are averaged, at most, and rows in each: as many as the longest tables of training have. Longer draws take
-the square of the time, and the network is too sure of them; more draws change nothing (docs/performance.md)."""
+MAX_PASSES, ROWS_AVERAGED = 8, 5000
+"""Draws that are averaged, at most, and rows in each: fewer than the longest tables of training have. More or longer
+draws, or all rows at once, are no better (docs/performance.md)."""
 FEW_ROWS = 20
 MOST_REGRESSED = 2000
 """With more columns than this, gaps get medians: an inverse of all correlations would take minutes."""
