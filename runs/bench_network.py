@@ -6,6 +6,7 @@
     python runs/bench_network.py --device cuda --throughput
     python runs/bench_network.py --device cuda --layers
     python runs/bench_network.py --device cuda --kernels
+    python runs/bench_network.py --device cuda --attention
 
 On a GPU: forward and backward at (d=55, M=525, 16 tables) and (d=20, M=150, 32 tables), plain, compiled, and compiled
 and replayed as a CUDA graph; peak memory; the logarithm alone. On a CPU: the forward pass by `graphbam.nn.cpu`, with
@@ -13,7 +14,8 @@ bfloat16 products where the processor has units for them and without, and throug
 `--agreement`: how far the answers of the same weights differ between CPU and GPU, plain and compiled. With
 `--throughput`: tables a second in whole optimiser steps, where shapes are drawn as the paper draws them. With
 `--layers`: forward and backward of every kind of layer on its own. With `--kernels`: which kinds of kernels a pass
-consists of, and the ones that take longest. Both at four shapes.
+consists of, and the ones that take longest. Both at four shapes. With `--attention`: attention alone, by each of the
+kernels that PyTorch has for it.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ import json
 import resource
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from unittest import mock
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves, tree_map
 
 from graphbam.nn import cpu, spd
@@ -57,6 +61,23 @@ KERNELS = {
 }
 """Kinds of kernels, by parts of their names; the rest are operations of PyTorch that were not compiled."""
 
+ATTENDED = (
+    ("samples", 16, 525, 55, 1),
+    ("samples", 16, 600, 55, 1),
+    ("samples", 16, 600, 55, 4),
+    ("samples", 4, 1200, 100, 8),
+    ("attributes", 16, 525, 55, 1),
+    ("attributes", 32, 150, 20, 1),
+    ("attributes", 4, 1200, 100, 1),
+)
+"""Axis, tables, samples, variables and stretches at which attention is timed by itself."""
+
+BACKENDS = {
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "cuDNN": SDPBackend.CUDNN_ATTENTION,
+    "memory-efficient": SDPBackend.EFFICIENT_ATTENTION,
+}
+
 Inputs = tuple[Tensor | list[Tensor], ...]
 """What a layer is given; the features of pairs come as a list."""
 
@@ -70,6 +91,7 @@ def main() -> None:
     parser.add_argument("--throughput", action="store_true", help="over the paper's shapes, instead of times")
     parser.add_argument("--layers", action="store_true", help="every kind of layer on its own, instead of whole passes")
     parser.add_argument("--kernels", action="store_true", help="kinds of kernels, instead of whole passes")
+    parser.add_argument("--attention", action="store_true", help="attention by each kernel, instead of whole passes")
     parser.add_argument("--json")
     options = parser.parse_args()
     with own_stream(options.device):
@@ -79,6 +101,9 @@ def main() -> None:
 def run(options: argparse.Namespace) -> None:
     if options.agreement:
         print_agreement(options.agreement)
+        return
+    if options.attention:
+        print_attention(options.device)
         return
     if options.throughput:
         for design in options.designs:
@@ -300,6 +325,41 @@ def profile_pass(network: EdgeNet, x_bmd: Tensor) -> dict[str, list[float]]:
         microseconds = event.device_time if on_gpu else event.self_cpu_time_total
         times.setdefault(event.name, []).append(microseconds / 1e3)
     return times
+
+
+def print_attention(device: str) -> None:
+    """Attention alone, forward and backward; a dash for kernels that cannot."""
+    print("| axis | tables, M, d | stretches | " + " | ".join(BACKENDS) + " |\n|" + "---|" * (3 + len(BACKENDS)))
+    for axis, *shape, n_stretches in ATTENDED:
+        times = [time_attention(axis, shape, n_stretches, backend, device) for backend in BACKENDS.values()]
+        spelt = ["–" if ms is None else f"{ms:.3g}" for ms in times]
+        print(f"| {axis} | {', '.join(map(str, shape))} | {n_stretches} | " + " | ".join(spelt) + " |")
+
+
+def time_attention(axis: str, shape: Sequence[int], n_stretches: int, backend: SDPBackend, device: str) -> float | None:
+    """Milliseconds by one kernel, two heads of 32 channels as strided views; None where it cannot."""
+    n_tables, n_samples, n_variables = shape
+    qkv = torch.randn(*shape, 2, 3, 32, device=device, dtype=torch.bfloat16, requires_grad=True)
+    if axis == "attributes":
+        q, k, v = (part.flatten(0, 1).transpose(1, 2) for part in qkv.unbind(-2))
+    else:
+        lines = (n_tables, n_samples // n_stretches, 2 * n_stretches * n_variables, 32)
+        q, k, v = (part.reshape(lines).transpose(1, 2) for part in qkv.unbind(-2))
+
+    def work() -> None:
+        with sdpa_kernel(backend):
+            y = F.scaled_dot_product_attention(q, k, v)
+        y.backward(torch.ones_like(y), retain_graph=True)
+
+    try:
+        work()
+    except RuntimeError:
+        return None
+    if device == "cuda":
+        return time_on_gpu(work)
+    began = time.perf_counter()
+    work()
+    return (time.perf_counter() - began) * 1e3
 
 
 def time_layer(layer: nn.Module, inputs: Inputs, device: str) -> float:

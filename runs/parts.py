@@ -164,7 +164,7 @@ def measure(name: str, seed: int, options: argparse.Namespace) -> dict[str, Any]
     """Train without one part and judge the averaged weights."""
     config = leave_out(PARTS[name], seed, options.cells)
     folder = Path(options.out, f"{name.replace(' ', '-')}-{seed}")
-    shutil.rmtree(folder, ignore_errors=True)  # of a run that was cut short: it has no row, and its rate came down early
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was cut short: it has no row, and its rate fell early
     budget = Budget(steps=options.steps, decay=True, save_seconds=1e9, report_seconds=30)
     place = {"device": options.device, "workers": options.workers}
     path = train(config, folder, budget=budget, compile_blocks=False, **place)
