@@ -7,7 +7,8 @@ A run on new kinds of worlds gains on them and may lose on tables that no simula
 keeps most of the gain and undoes the loss (Wortsman et al., 2022, "Robust fine-tuning of zero-shot models"). How far
 back is for simulated worlds to decide that training did not have: `--judge` prints the losses of five shares on tables
 of such worlds, and of `broad`. Where the later network is the larger one, the earlier is grown first, so that both
-compute with the same layers.
+compute with the same layers. With `--stretch`, samples see each other in other stretches than in training: no weight
+depends on them, and longer ones cost time and may say more.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import dataclasses
 
 import torch
 
+from graphbam.nn.edge_net import EdgeNet
 from graphbam.nn.weights import load_network, save_weights
 from graphbam.training.loop import grow_weights
 from parts import judge, make_judges
@@ -30,6 +32,11 @@ def main() -> None:
     options = read_options()
     before, after = load_network(options.before), load_network(options.after)
     network, header = after.network, after.header
+    if options.stretch is not None:
+        assert isinstance(network, EdgeNet)
+        changed = EdgeNet(dataclasses.replace(network.config, sample_stretch=options.stretch))
+        changed.load_state_dict(network.state_dict())
+        network = changed
     start, end = grow_weights(before.network, network, options.before), copy.deepcopy(network.state_dict())
 
     def go(share: float) -> None:
@@ -55,6 +62,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("after", help="weights that it ended with")
     parser.add_argument("--share", type=float, help="0: those before, 1: those after")
     parser.add_argument("-o", "--output")
+    parser.add_argument("--stretch", type=int, help="samples that see each other at most; default: as in training")
     parser.add_argument(
         "--judge", type=int, metavar="TABLES", help="print losses on so many tables of each shape instead"
     )
