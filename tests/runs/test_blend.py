@@ -14,9 +14,9 @@ from toy_runs import run
 def blend(run_script, tmp_path):
     """Run the script; gives what it wrote."""
 
-    def call(before, after, share):
+    def call(before, after, share, *more):
         path = tmp_path / "blend.safetensors"
-        run_script("blend", before, after, "--share", share, "-o", path)
+        run_script("blend", before, after, "--share", share, "-o", path, *more)
         return load_weights(path)
 
     return call
@@ -45,6 +45,14 @@ def test_a_share_lies_between_and_is_written_down(blend, ends):
         assert_close(value, (before[name] + after[name]) / 2)
     assert half.header.notes["blend"] == 0.5
     assert half.header.progress == load_weights(ends[1]).header.progress
+
+
+def test_stretches_may_be_others_than_in_training(blend, ends):
+    asked, plain = (blend(*ends, 1, *more) for more in (("--stretch", 7), ()))
+    x_bmd = torch.randn(2, 20, 5, generator=torch.Generator().manual_seed(1))
+    assert (asked.network.config.sample_stretch, plain.network.config.sample_stretch) == (7, 0)
+    assert_close(asked.network(x_bmd[:, :7]), plain.network(x_bmd[:, :7]))
+    assert not torch.allclose(asked.network(x_bmd), plain.network(x_bmd))
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5])
