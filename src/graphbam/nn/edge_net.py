@@ -148,7 +148,10 @@ class EdgeNetConfig(Config):
 
     @classmethod
     def every_answer(cls, **changes: Any) -> Self:
-        """The design of the shipped weights: it reads marks, says more of a pair than its class, and reasons longer."""
+        """The design that `edges` learnt with: it reads marks, says more of a pair than its class, and reasons longer.
+
+        The shipped weights are asked with longer stretches, which they gain from.
+        """
         return cls(**({"marks": True, "answers": True, "pair_layers": 12, "sample_stretch": 150} | changes))
 
     @classmethod
