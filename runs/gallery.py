@@ -79,8 +79,8 @@ truth = ["lottery -> training", "talent -> training", "talent -> wage", "trainin
         "Patients with diabetes",
         "442 patients: age, sex, body mass, blood pressure, six blood values, progress after a year (scikit-learn).",
         "result = gb.infer(load_diabetes(as_frame=True).frame)",
-        "The blood values s1 to s4 nearly determine one another. Body mass, blood pressure, s3 and s5 go with `target`, each "
-        "a little below one half: something hidden would explain that as well.",
+        "The blood values s1 to s4 nearly determine one another. Body mass, blood pressure, s3 and s5 go with `target`,"
+        " each a little below one half: something hidden would explain that as well.",
     ),
     Entry(
         "wine",
