@@ -2,13 +2,13 @@
 
     python runs/bench_rows.py --sections memory      # seconds and peak memory of `graphbam infer`, csv and parquet
     python runs/bench_rows.py --sections average     # one draw beside the average of several; resumable
-    python runs/bench_rows.py --sections stretches   # rows that see each other all, or in stretches
+    python runs/bench_rows.py --sections pieces      # rows shown all at once, or in pieces
     python runs/bench_rows.py --write docs/performance.md    # the tables of that page, from the rows
 
 `memory` makes files of 50 columns in a folder that is deleted afterwards (1.5 GB), and runs the command line in a
 process of its own for each. `average` draws worlds whose graph is known and infers each from its first rows, with one
 draw (``large="subsample"``) or with several (``large="average"``). Half of the tables of a world are as drawn; of the
-others those are left out that a thousand rows, other than the first, settle (directed AP above .95). `stretches` takes
+others those are left out that a thousand rows, other than the first, settle (directed AP above .95). `pieces` takes
 tables longer than those of training, and holds losses of all answers against each other: the network as it is, told
 that there are only as many rows as the longest tables of training have, and with rows that see no more than so many.
 """
@@ -43,7 +43,7 @@ from graphbam.training.objectives import AnswerTask
 from parts import measure_losses
 
 RESULTS = Path(__file__).parent / "results"
-SECTIONS = ("memory", "average", "stretches")
+SECTIONS = ("memory", "average", "pieces")
 
 FILE_ROWS = (10_000, 100_000, 1_000_000)
 N_COLUMNS = 50
@@ -69,8 +69,8 @@ def main() -> None:
         measure_files()
     if "average" in options.sections:
         measure_answers(options.seeds)
-    if "stretches" in options.sections:
-        measure_stretches()
+    if "pieces" in options.sections:
+        measure_pieces()
     if options.write:
         write_tables(options.write)
 
@@ -183,11 +183,11 @@ def draw_world(world: str, seed: int) -> SimulatedTable:
     raise AssertionError
 
 
-# ── stretches ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── pieces ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @torch.no_grad()
-def measure_stretches() -> None:
+def measure_pieces() -> None:
     """One row per size of tables and way of asking: losses of links and directions, processor seconds of a table."""
     loaded, rows = gb.load_weights("edges"), []
     config = dataclasses.replace(TrainConfig.answers(burst=1), simulation=SimulationConfig.broad())
@@ -198,27 +198,27 @@ def measure_stretches() -> None:
         assert longest is not None
         fewer_b = batch.rows_b.clamp(max=longest)
         asked = {"all rows": (batch.rows_b, None), "all, fewer told": (fewer_b, None)}
-        for way, (rows_b, stretch) in (asked | {"stretches": (batch.rows_b, longest)}).items():
+        for way, (rows_b, piece) in (asked | {"pieces": (batch.rows_b, longest)}).items():
             cpu = time.process_time()
             tables = zip(batch.x_bmd[:, None], rows_b[:, None], batch.marks_bmd[:, None], strict=True)
-            logits = torch.cat([loaded.network(*table, stretch) for table in tables])
+            logits = torch.cat([loaded.network(*table, piece) for table in tables])
             seconds = (time.process_time() - cpu) / n_tables
             losses = {name: round(loss.item(), 4) for name, loss in measure_losses(logits, batch).items()}
             rows.append({"n_tables": n_tables, "n_rows": n_rows, "n_variables": d, "way": way, **losses})
             rows[-1]["cpu_seconds"] = round(seconds, 2)
             print(rows[-1], flush=True)
-    _write_rows("rows_stretches.csv", rows)
+    _write_rows("rows_pieces.csv", rows)
 
 
-def table_of_stretches() -> str:
-    head = ["tables", "rows", "variables", "rows see", "loss of links", "directions", "arrows", "processor s"]
+def table_of_pieces() -> str:
+    head = ["tables", "rows", "variables", "shown", "loss of links", "directions", "arrows", "processor s"]
     names = ("classes", "direction", "compelled", "cpu_seconds")
     return _as_markdown(
         head,
         [
             [row["n_tables"], f"{int(row['n_rows']):,}", row["n_variables"], row["way"]]
             + [f"{float(row[name]):.3g}".lstrip("0") for name in names]
-            for row in _read_rows("rows_stretches.csv")
+            for row in _read_rows("rows_pieces.csv")
         ],
     )
 
@@ -240,7 +240,7 @@ def _write_rows(name: str, rows: list[dict[str, object]]) -> None:
 
 def write_tables(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    makers = {"memory": table_of_files, "average": table_of_answers, "stretches": table_of_stretches}
+    makers = {"memory": table_of_files, "average": table_of_answers, "pieces": table_of_pieces}
     for section, make in makers.items():
         if not (RESULTS / f"rows_{section}.csv").exists():
             continue

@@ -1,14 +1,15 @@
 """Weights between two: those a run started from, and those it ended with.
 
     python runs/blend.py edges out/run/weights.safetensors --judge 200
+    python runs/blend.py edges out/run/weights.safetensors --judge 30 --stretch 0
     python runs/blend.py edges out/run/weights.safetensors --share 0.75 -o out/blend.safetensors
 
 A run on new kinds of worlds gains on them and may lose on tables that no simulator makes; part of the way back often
 keeps most of the gain and undoes the loss (Wortsman et al., 2022, "Robust fine-tuning of zero-shot models"). How far
-back is for simulated worlds to decide that training did not have: `--judge` prints the losses of five shares on tables
-of such worlds, and of `broad`. Where the later network is the larger one, the earlier is grown first, so that both
-compute with the same layers. With `--stretch`, samples see each other in other stretches than in training: no weight
-depends on them, and longer ones cost time and may say more.
+back is for simulated worlds to decide: `--judge` prints the losses of five shares on tables of `broad`, of worlds that
+training did not have, and of the paper's with all mechanisms. Where the later network is the larger one, the earlier is
+grown first, so that both compute with the same layers. With `--stretch`, samples see each other in other stretches than
+in training (0: all do): no weight depends on them, and longer ones cost time and may say more.
 """
 
 from __future__ import annotations
@@ -21,8 +22,12 @@ import torch
 
 from graphbam.nn.edge_net import EdgeNet
 from graphbam.nn.weights import load_network, save_weights
+from graphbam.simulation import SimulationConfig
 from graphbam.training.loop import grow_weights
 from parts import judge, make_judges
+
+PAPER = dataclasses.replace(SimulationConfig.paper(), mechanisms=SimulationConfig.broad().mechanisms)
+"""The paper's graphs, noise and signal strength."""
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Shares of the later weights that `--judge` looks at."""
@@ -43,7 +48,7 @@ def main() -> None:
         network.load_state_dict({name: torch.lerp(start[name], end[name], share) for name in end})
 
     if options.judge:
-        judges = make_judges(options.judge, torch.device("cpu"))
+        judges = make_judges(options.judge, torch.device("cpu"), {"paper": PAPER})
         for share in SHARES:
             go(share)
             scores = judge(network, judges)

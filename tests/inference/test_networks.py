@@ -25,7 +25,7 @@ def test_rows_of_a_long_table_see_no_more_than_those_of_training(frame, tiny_pat
     assert (plain.longest(4), short.longest(4)) == (None, 50)
     x_bmd = torch.randn(2, 120, 4, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        torch.testing.assert_close(short.logits(x_bmd), plain.network(x_bmd, [50.0, 50.0], stretch=50))
+        torch.testing.assert_close(short.logits(x_bmd), plain.network(x_bmd, [50.0, 50.0], piece=50))
         torch.testing.assert_close(short.logits(x_bmd[:, :50]), plain.logits(x_bmd[:, :50]), rtol=0, atol=0)
     assert not torch.allclose(short.logits(x_bmd), plain.logits(x_bmd))
     result = gb.infer(frame, weights=short)

@@ -19,7 +19,7 @@ from graphbam.nn.weights import load_weights
 from standins import PartialCorrelation
 
 
-def test_stretches_save_work_and_memory_of_long_tables_only():
+def test_pieces_save_work_and_memory_of_long_tables_only():
     config = EdgeNetConfig()
     long, short = (1, 6000, 30), (1, 1500, 30)
     assert forward_work(config, *short, 1500) == forward_work(config, *short)
@@ -30,7 +30,7 @@ def test_stretches_save_work_and_memory_of_long_tables_only():
     assert cost.estimate_memory(config, *long, 1500) < 0.5 * cost.estimate_memory(config, *long)
 
 
-def test_the_shorter_of_two_stretches_counts():
+def test_the_shorter_of_piece_and_stretch_counts():
     """One is asked for, one is the design's; all observations are held either way."""
     plain, cut, long = EdgeNetConfig(), EdgeNetConfig(sample_stretch=150), (1, 6000, 30)
     assert forward_work(cut, *long) == forward_work(cut, *long, 1500) == forward_work(plain, *long, 150)

@@ -112,28 +112,28 @@ def test_the_head_tells_large_tables_from_small_ones(rng, net):
 
 
 @torch.no_grad()
-def test_a_table_whose_rows_come_three_times_says_in_stretches_what_it_says_once(rng, net):
+def test_a_table_whose_rows_come_three_times_says_in_pieces_what_it_says_once(rng, net):
     """Stretches are every n-th row, and no more rows count than see each other; the ridge weighs M − 1 rows of M."""
     x = tables(rng, 2, 40, 5)
     often = x.repeat_interleave(3, dim=-2)
     once = net(x)
     near = {"rtol": 0, "atol": 1e-5}
-    assert_close(net(often, stretch=40), once, **near)
-    assert_close(net(often, rows=[120.0, 120.0], stretch=40), once, **near)
-    assert_close(net(often, rows=[30.0, 30.0], stretch=40), net(x, rows=[30.0, 30.0]), **near)
+    assert_close(net(often, piece=40), once, **near)
+    assert_close(net(often, rows=[120.0, 120.0], piece=40), once, **near)
+    assert_close(net(often, rows=[30.0, 30.0], piece=40), net(x, rows=[30.0, 30.0]), **near)
     assert not torch.allclose(net(often), once, **near)
 
 
 @torch.no_grad()
-def test_a_stretch_as_long_as_the_table_changes_nothing(rng, net):
+def test_a_piece_as_long_as_the_table_changes_nothing(rng, net):
     x = tables(rng, 30, 4)
-    assert_close(net(x, stretch=30), net(x), rtol=0, atol=0)
-    assert_close(net(x, stretch=500), net(x), rtol=0, atol=0)
+    assert_close(net(x, piece=30), net(x), rtol=0, atol=0)
+    assert_close(net(x, piece=500), net(x), rtol=0, atol=0)
 
 
 @torch.no_grad()
-def test_relations_of_a_long_table_are_means_over_its_stretches(rng, net):
-    """Rows see none of another stretch: two tables laid into each other, row by row, are related as each alone."""
+def test_relations_of_a_long_table_are_means_over_its_pieces(rng, net):
+    """Rows see none of another piece: two tables laid into each other, row by row, are related as each alone."""
     one, other = tables(rng, 2, 1, 30, 4)
     both = torch.stack([one, other], 2).flatten(1, 2)
     found = net._relate_rows(both, both.dtype, None, 30)

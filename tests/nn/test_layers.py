@@ -20,7 +20,7 @@ from graphbam.nn.layers import (
     Residual,
     SPDActivation,
     attend_in_stretches,
-    count_stretches,
+    count_parts,
     sees_samples,
 )
 from graphbam.nn.spd import correlate
@@ -290,9 +290,9 @@ def test_stretches_have_true_gradients(rng, m):
 
 def test_stretches_are_as_few_as_the_longest_allows():
     for m in range(1, 40):
-        assert count_stretches(m, 0) == 1
+        assert count_parts(m, 0) == 1
         for longest in range(1, 45):
-            n = count_stretches(m, longest)
+            n = count_parts(m, longest)
             assert len(range(0, m, n)) <= longest
             assert n == 1 or len(range(0, m, n - 1)) > longest
 

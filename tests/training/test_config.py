@@ -10,7 +10,7 @@ from torch import nn
 from cases import each
 from graphbam.errors import ConfigError
 from graphbam.nn.cost import Work
-from graphbam.nn.layers import count_stretches
+from graphbam.nn.layers import count_parts
 from graphbam.nn.network import Config, Network
 from graphbam.nn.weights import load_network
 from graphbam.training import Task, TrainConfig, register_task
@@ -48,10 +48,10 @@ def test_configs_from_before_tables_had_a_largest_size_have_none():
 def test_samples_of_every_answer_divide_into_stretches_of_equal_length():
     config = TrainConfig.answers()
     longest = config.network.sample_stretch
-    assert [m for m in config.samples if m % count_stretches(m, longest)] == []
-    assert {m // count_stretches(m, longest) for m in config.samples if m > longest} == {100, 150}
+    assert [m for m in config.samples if m % count_parts(m, longest)] == []
+    assert {m // count_parts(m, longest) for m in config.samples if m > longest} == {100, 150}
     compiled_with, *_ = AnswerTask().example(torch.device("cpu"))
-    assert count_stretches(compiled_with.shape[1], longest) == 3
+    assert count_parts(compiled_with.shape[1], longest) == 3
     assert compiled_with.shape[1] % 3 == 0
 
 

@@ -112,7 +112,8 @@ def _edge_config(network: str, tiny: bool, changes: dict[str, Any]) -> TrainConf
     from graphbam.training import TrainConfig
 
     more = {"marks": True, "answers": True} if network == ANSWERS else {}
-    changes = {"network": EdgeNetConfig.every_answer() if more else DESIGNS[network]()} | changes
+    if network != ANSWERS:  # which has a design of its own
+        changes["network"] = DESIGNS[network]()
     if tiny:
         changes["network"] = EdgeNetConfig(channels=32, heads=1, spd_channels=16, pair_layers=1, **ONE_LAYER, **more)
         changes |= {"variables": (5, 8, 12), "samples": (50, 100), "stagger": 1, "cells_per_step": 12_000} | QUICK

@@ -31,7 +31,7 @@ from graphbam.inference.networks import (
     Said,
     Weights,
     loaded_on_cpu,
-    longest_stretch,
+    longest_piece,
     open_weights,
     run_network,
     spell_source,
@@ -299,7 +299,7 @@ def estimate_wide_memory(
     if network is not None and loaded_on_cpu(network):
         at_once = min(n_passes, chunk_size(n_rows, size))
         width = min(size, n_columns)
-        one = estimate_memory(network.config, at_once, n_rows, width, longest_stretch(loaded, width))
+        one = estimate_memory(network.config, at_once, n_rows, width, longest_piece(loaded, width))
     return BYTES_AT_LEAST + max(
         BYTES_PER_CELL * n_rows * n_columns + BYTES_PER_PRODUCT * min(CELLS_AT_ONCE, n_columns**2),
         BYTES_PER_ANSWER * n_answers + (n_workers * (one + BYTES_PER_WORKER) or one),

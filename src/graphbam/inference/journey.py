@@ -36,7 +36,7 @@ from graphbam.inference.networks import (
     Said,
     Weights,
     describe_device,
-    longest_stretch,
+    longest_piece,
     mark_cells,
     open_networks,
     run_network,
@@ -295,7 +295,7 @@ def _describe_answer(
     """What a result says beside its pairs."""
     known = config.knowledge or Knowledge()
     ranges = {name: list(limits) for name, limits in (networks.edges.header.domain or {}).items()}
-    seen = min(ready.features["n_samples"], longest_stretch(networks.edges, x_bme.shape[2]) or np.inf)  # at a time
+    seen = min(ready.features["n_samples"], longest_piece(networks.edges, x_bme.shape[2]) or np.inf)  # at a time
     features = {k: v for k, v in ready.features.items() if joined is None or k not in OF_THE_WHOLE}
     features["n_samples"] = seen
     unlike = judge_domain(features, ranges)

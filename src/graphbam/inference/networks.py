@@ -50,7 +50,7 @@ def reads_marks(weights: Weights) -> bool:
     return bool(getattr(weights, "reads_marks", False))
 
 
-def longest_stretch(weights: Weights, n_variables: int) -> int | None:
+def longest_piece(weights: Weights, n_variables: int) -> int | None:
     """Rows that the network is shown at a time, where that is known: as many as tables of training have."""
     ask = getattr(weights, "longest", None)
     return None if ask is None else ask(n_variables)
@@ -205,7 +205,7 @@ def run_network(loaded: Weights, x_bmd: Tensor, rows: Sequence[float], marks_bmd
     n_tables, n_samples, n_variables = x_bmd.shape
     if (network := getattr(loaded, "network", None)) is not None and loaded_on_cpu(network):
         shape = min(n_tables, chunk_size(n_samples, n_variables)), n_samples, n_variables
-        check_memory(network.config, *shape, longest_stretch(loaded, n_variables))
+        check_memory(network.config, *shape, longest_piece(loaded, n_variables))
     work = n_tables * count_work(loaded, n_samples, [n_variables])
     more: dict[str, Any] = {} if all(n_rows == n_samples for n_rows in rows) else {"rows": rows}
     if marks_bmd is not None and reads_marks(loaded):

@@ -14,7 +14,7 @@ from graphbam.errors import ConfigError, Setting
 from graphbam.nn import spd
 from graphbam.nn.cpu import has_bfloat16
 from graphbam.nn.edge_net import RAW_POLES, EdgeNet, EdgeNetConfig
-from graphbam.nn.layers import count_stretches
+from graphbam.nn.layers import count_parts
 from graphbam.nn.threads import threads
 
 Progress: TypeAlias = Callable[[float, str], None]
@@ -106,11 +106,11 @@ class Work(NamedTuple):
 
 
 def forward_work(
-    config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int, stretch: int | None = None
+    config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int, piece: int | None = None
 ) -> Work:
     """Work of a forward pass of tables, or of structures, counted from the formulas up to small change.
 
-    Rows see at most a `stretch` of others, if there is one, and of these no more than the design lets them.
+    Rows are shown a `piece` at a time, if that is less, and see no more of these than the design lets them.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def forward_work(
     cells, pairs = n_tables * n_samples * d, n_tables * d * d
     projections = 2 * c * c * (4 if config.attention_output else 3)
     attributes = config.attribute_layers * (projections + 4 * c * d)
-    seen = shorten(shorten(n_samples, stretch), config.sample_stretch)
+    seen = shorten(shorten(n_samples, piece), config.sample_stretch)
     samples = config.sample_layers * (projections + 4 * c * seen)
     dense = config.dense_layers * 2 * c * (2 * config.dense_hidden or c)
     layers = config.attribute_layers + config.sample_layers + config.dense_layers
@@ -137,15 +137,15 @@ def forward_work(
     )
 
 
-def shorten(n_samples: int, stretch: int | None) -> int:
-    """Rows of the longest of the equal stretches that a table is cut into.
+def shorten(n_samples: int, longest: int | None) -> int:
+    """Rows of the longest of the equal parts that a table is cut into.
 
     Examples
     --------
     >>> shorten(5000, 1500), shorten(400, 1500), shorten(5000, None)
     (1250, 400, 5000)
     """
-    return -(-n_samples // count_stretches(n_samples, stretch or 0))
+    return -(-n_samples // count_parts(n_samples, longest or 0))
 
 
 def count_work(loaded: Any, n_samples: int, widths: Sequence[int]) -> float:
@@ -199,7 +199,7 @@ BYTES_PER_THREAD = 5e7
 
 
 def estimate_memory(
-    config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int, stretch: int | None = None
+    config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int, piece: int | None = None
 ) -> float:
     """Bytes that a forward pass of so many tables at once takes on a CPU, beside the network itself.
 
@@ -208,7 +208,7 @@ def estimate_memory(
     >>> 1.3 < estimate_memory(EdgeNetConfig(), 1, 500, 1000) / 2**30 < 2
     True
     """
-    seen = shorten(n_samples, stretch)
+    seen = shorten(n_samples, piece)
     cells = BYTES_PER_CHANNEL * config.channels * seen * n_variables + BYTES_PER_CELL * n_samples * n_variables
     pairs = BYTES_PER_MATRIX * config.spd_channels * n_variables**2
     tables = n_tables * (max(cells, pairs) + min(cells, pairs) / 4)
@@ -231,7 +231,7 @@ def free_memory() -> float | None:
 
 
 def check_memory(
-    config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int, stretch: int | None = None
+    config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int, piece: int | None = None
 ) -> None:
     """Refuse tables that would not fit into memory, before the system kills the process.
 
@@ -240,8 +240,8 @@ def check_memory(
     ConfigError
         With what it would take, what is free, and the way out.
     """
-    needed = estimate_memory(config, n_tables, n_samples, n_variables, stretch)
-    refuse_beyond(needed, lambda most: estimate_memory(config, 1, n_samples, most, stretch), n_samples, n_variables)
+    needed = estimate_memory(config, n_tables, n_samples, n_variables, piece)
+    refuse_beyond(needed, lambda most: estimate_memory(config, 1, n_samples, most, piece), n_samples, n_variables)
 
 
 def refuse_beyond(needed: float, estimate: Callable[[int], float], n_samples: int, n_variables: int) -> None:

@@ -38,7 +38,7 @@ from graphbam.nn.layers import (
     Linear,
     PairBlock,
     attend_in_stretches,
-    count_stretches,
+    count_parts,
     sees_samples,
 )
 from graphbam.nn.network import Config, Network
@@ -234,26 +234,26 @@ class EdgeNet(Network):
         self.register_buffer("odd", torch.tensor(_ODD[:n_logits]) / 2, persistent=False)
 
     def forward(
-        self, x: Tensor, rows: Rows | None = None, marks: Tensor | None = None, stretch: int | None = None
+        self, x: Tensor, rows: Rows | None = None, marks: Tensor | None = None, piece: int | None = None
     ) -> Tensor:
         """Tables (..., M, D), standardised or not → logits (..., D, D, 3), or 7 with `answers`.
 
         Those of classes are symmetric in the two variables. `rows` says how many independent rows each table is worth,
-        where that is not M; `marks`, of the shape of the tables, which cells were `MISSING` or `SET`. In a table of
-        more rows than a `stretch`, rows see those of their own stretch only, and relations are means over stretches.
+        where that is not M; `marks`, of the shape of the tables, which cells were `MISSING` or `SET`. A table of
+        more rows than a `piece` is shown piece by piece: relations are means over pieces, and no more rows are told of.
         """
         with crew() if cpu.is_quick(x) else contextlib.nullcontext():
-            return self._forward(x, rows, marks, stretch or x.shape[-2])
+            return self._forward(x, rows, marks, piece or x.shape[-2])
 
-    def _forward(self, x: Tensor, rows: Rows | None, marks: Tensor | None, stretch: int) -> Tensor:
+    def _forward(self, x: Tensor, rows: Rows | None, marks: Tensor | None, piece: int) -> Tensor:
         x_bmd = standardise(x.reshape(-1, *x.shape[-2:]))
         dtype, marks_bmd = self.product_dtype(x_bmd), None if marks is None else marks.reshape(x_bmd.shape)
-        raw_bcdd, *cross = self._relate_rows(x_bmd, dtype, marks_bmd, stretch)
+        raw_bcdd, *cross = self._relate_rows(x_bmd, dtype, marks_bmd, piece)
         s_bcdd = self._relate(raw_bcdd)
         if self.config.log_ridge:
             s_bcdd = spd.correlate(s_bcdd, self.config.log_ridge)
-        if x_bmd.shape[1] > stretch:
-            rows = [min(float(n_rows), stretch) for n_rows in ([stretch] * len(x_bmd) if rows is None else rows)]
+        if x_bmd.shape[1] > piece:
+            rows = [min(float(n_rows), piece) for n_rows in ([piece] * len(x_bmd) if rows is None else rows)]
         z_bddo = self.head(x_bmd, raw_bcdd, s_bcdd, *cross, rows=rows, dtype=dtype)
         turned_bddo = z_bddo.transpose(-3, -2)
         logits_bddo = (z_bddo + turned_bddo) * self.even.to(z_bddo) + (z_bddo - turned_bddo) * self.odd.to(z_bddo)
@@ -268,23 +268,23 @@ class EdgeNet(Network):
             return cpu.factor_dtype(x, mixed_precision=self.mixed_precision)
         return self.observation_dtype(x)
 
-    def _relate_rows(self, x_bmd: Tensor, dtype: torch.dtype, marks_bmd: Tensor | None, stretch: int) -> list[Tensor]:
-        """Correlations of channels and what else the head relates them by, each (B, C, D, D): means over stretches.
+    def _relate_rows(self, x_bmd: Tensor, dtype: torch.dtype, marks_bmd: Tensor | None, piece: int) -> list[Tensor]:
+        """Correlations of channels and what else the head relates them by, each (B, C, D, D): means over pieces.
 
-        A stretch is every n-th row, so that all are alike even where rows are sorted.
+        A piece is every n-th row, so that all are alike even where rows are sorted.
         """
-        n_stretches = count_stretches(x_bmd.shape[1], stretch)
-        total = self._relate_stretch(x_bmd, dtype, marks_bmd, n_stretches, 0)
-        for k in range(1, n_stretches):
-            found = self._relate_stretch(x_bmd, dtype, marks_bmd, n_stretches, k)
+        n_pieces = count_parts(x_bmd.shape[1], piece)
+        total = self._relate_piece(x_bmd, dtype, marks_bmd, n_pieces, 0)
+        for k in range(1, n_pieces):
+            found = self._relate_piece(x_bmd, dtype, marks_bmd, n_pieces, k)
             total = [a + b for a, b in zip(total, found, strict=True)]
-        return total if n_stretches == 1 else [part / n_stretches for part in total]
+        return total if n_pieces == 1 else [part / n_pieces for part in total]
 
-    def _relate_stretch(
-        self, x_bmd: Tensor, dtype: torch.dtype, marks_bmd: Tensor | None, n_stretches: int, first: int
+    def _relate_piece(
+        self, x_bmd: Tensor, dtype: torch.dtype, marks_bmd: Tensor | None, n_pieces: int, first: int
     ) -> list[Tensor]:
-        """The same from one stretch; none of its observations is kept."""
-        some = slice(first, None, n_stretches)
+        """The same from one piece; none of its observations is kept."""
+        some = slice(first, None, n_pieces)
         h_bmdc = self._observe(x_bmd[:, some], dtype, None if marks_bmd is None else marks_bmd[:, some])
         layers: tuple[ChannelCorrelation | CrossCovariance, ...] = (self.correlation, *self.head.relations())
         return [cpu.relate_channels(one, h_bmdc) if cpu.is_quick(h_bmdc) else one(h_bmdc) for one in layers]
@@ -295,7 +295,7 @@ class EdgeNet(Network):
         h_bmdc = cpu.embed(self.embedding, x_bmd) if is_quick else self.embedding(x_bmd, dtype)
         if marks_bmd is not None:
             h_bmdc = h_bmdc + self._embed_marks(marks_bmd, h_bmdc.dtype)
-        n_stretches = count_stretches(x_bmd.shape[1], self.config.sample_stretch)
+        n_stretches = count_parts(x_bmd.shape[1], self.config.sample_stretch)
         if is_quick:
             cpu.observe(self.observation, h_bmdc, dtype, n_stretches)
             return h_bmdc

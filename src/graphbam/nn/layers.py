@@ -113,12 +113,12 @@ def sees_samples(layer: nn.Module) -> bool:
     return isinstance(layer, AxialAttention) and layer.axis == "samples"
 
 
-def count_stretches(n_samples: int, longest: int) -> int:
-    """How many stretches samples are cut into, none longer than `longest`; 0 stands for no limit.
+def count_parts(n_samples: int, longest: int) -> int:
+    """How many parts samples are cut into, none longer than `longest`; 0 stands for no limit.
 
     Examples
     --------
-    >>> [count_stretches(n, 250) for n in (20, 250, 251, 1000)], count_stretches(1000, 0)
+    >>> [count_parts(n, 250) for n in (20, 250, 251, 1000)], count_parts(1000, 0)
     ([1, 1, 2, 4], 1)
     """
     return -(-n_samples // longest) if longest else 1

@@ -233,7 +233,7 @@ class LoadedWeights(Loaded[EdgeNet]):
         return self.network.config.answers
 
     def longest(self, n_variables: int) -> int | None:
-        """Rows of the longest tables of training with so many variables; longer ones are cut into such stretches.
+        """Rows of the longest tables of training with so many variables; longer ones are shown in pieces of so many.
 
         Where training had no tables as wide, those of its widest count.
         """
@@ -337,7 +337,7 @@ def run_in_chunks(
     x_bmd: Tensor,
     rows: Sequence[float] | None = None,
     marks_bmd: Tensor | None = None,
-    stretch: int | None = None,
+    piece: int | None = None,
 ) -> Tensor:
     """Logits of equal-shaped tables, on the CPU, wherever the network is; a bounded number of cells at a time."""
     device, size = next(network.parameters()).device, chunk_size(*x_bmd.shape[1:])
@@ -346,7 +346,7 @@ def run_in_chunks(
         here = slice(start, start + size)
         more: dict[str, Any] = {} if rows is None else {"rows": rows[here]}
         more |= {} if marks_bmd is None else {"marks": marks_bmd[here].to(device)}
-        more |= {} if stretch is None or x_bmd.shape[1] <= stretch else {"stretch": stretch}
+        more |= {} if piece is None or x_bmd.shape[1] <= piece else {"piece": piece}
         logits.append(network(x_bmd[here].to(device, torch.float32), **more).cpu())
     return torch.cat(logits)
 
