@@ -150,7 +150,7 @@ class EdgeNetConfig(Config):
     def every_answer(cls, **changes: Any) -> Self:
         """The design that `edges` learnt with: it reads marks, says more of a pair than its class, and reasons longer.
 
-        The shipped weights are asked with longer stretches, which they gain from.
+        The shipped weights are asked with longer stretches (docs/training.md).
         """
         return cls(**({"marks": True, "answers": True, "pair_layers": 12, "sample_stretch": 150} | changes))
 
