@@ -754,7 +754,7 @@ def draw_passes(n_rows: int, config: PrepareConfig, notes: Notes, n_found: int |
     shuffled = np.random.default_rng(config.seed).permutation(n_rows)
     if config.large == "subsample":
         notes.changes.append(f"{config.max_rows} of {n_rows} rows drawn at random (seed {config.seed})")
-        _warn_of_draw(config.max_rows, n_found or n_rows, "weak links need more; set large to average", notes)
+        _warn_of_draw(config.max_rows, n_found or n_rows, config.max_rows, notes)
         return (np.sort(shuffled[: config.max_rows]),)
     most = min(config.max_rows, ROWS_AVERAGED)
     n_passes = min(MAX_PASSES, -(-n_rows // most))
@@ -762,13 +762,15 @@ def draw_passes(n_rows: int, config: PrepareConfig, notes: Notes, n_found: int |
     done = f"answers of {n_passes} disjoint draws of {size} out of {n_rows} rows averaged (seed {config.seed})"
     notes.changes.append(done)
     if n_passes * size < (1 - MAX_ROWS_DROPPED) * (n_found or n_rows):
-        _warn_of_draw(n_passes * size, n_found or n_rows, f"links too weak for {size} of them are not found", notes)
+        _warn_of_draw(n_passes * size, n_found or n_rows, size, notes)
     return tuple(np.sort(shuffled[k * size : (k + 1) * size]) for k in range(n_passes))
 
 
-def _warn_of_draw(n_used: int, n_rows: int, advice: str, notes: Notes) -> None:
+def _warn_of_draw(n_used: int, n_rows: int, n_at_once: int, notes: Notes) -> None:
     share = f"{n_used / n_rows:.{0 if 100 * n_used >= n_rows else 2}%}"
-    notes.warnings.append(f"{n_used} of {n_rows} rows used ({share}): {advice}")
+    notes.warnings.append(
+        f"{n_used} of {n_rows} rows used ({share}): links too weak for {n_at_once} of them are not found"
+    )
 
 
 def _count(n: int, noun: str) -> str:
