@@ -275,6 +275,18 @@ def test_tables_differ_between_trials_and_cases_only():
     assert len({draw(*key).fingerprint() for key in keys + keys}) == 4
 
 
+def test_a_table_is_the_same_for_one_thread_and_for_two():
+    (case,), before, prints = resolve_cases(["multiplicative-d20-m200"]), torch.get_num_threads(), set()
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            prints.add(draw_problem(case, 1).fingerprint())
+            assert torch.get_num_threads() == count
+    finally:
+        torch.set_num_threads(before)
+    assert len(prints) == 1
+
+
 def test_a_fingerprint_sees_table_truth_and_kind_of_truth():
     problem = draw("sine-d6-m30")
     x_md, adjacency = problem.x_md.copy(), 1 - problem.adjacency

@@ -361,6 +361,9 @@ class Problem:
 def draw_problem(case: Case, trial: int) -> Problem:
     """Simulate or read one table of a case.
 
+    By one thread, however many there are: sums that several share are rounded otherwise, and a table that differs in
+    its last digits has another fingerprint.
+
     Examples
     --------
     >>> (case,) = resolve_cases(["sine-d5-m40"])
@@ -368,6 +371,13 @@ def draw_problem(case: Case, trial: int) -> Problem:
     >>> first.fingerprint() == again.fingerprint() != other.fingerprint()
     True
     """
+    from graphbam.nn.threads import threads
+
+    with threads(1):
+        return _draw_problem(case, trial)
+
+
+def _draw_problem(case: Case, trial: int) -> Problem:
     import torch
 
     from graphbam.tables.prepare import standardise
