@@ -13,7 +13,7 @@ import graphbam as gb
 from cases import each
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.inference.networks import describe_device
-from graphbam.nn.weights import Header, Partner, load_weights
+from graphbam.nn.weights import Header, Partner, load_weights, read_tensors
 from graphbam.result import OrientationMissingError
 from standins import Contrast, Failing, PartialCorrelation, arrows_of
 
@@ -142,6 +142,24 @@ def test_weights_in_the_package_are_used_unasked(collider_frame, toy_colliders, 
     assert arrows_of(gb.infer_many([collider_frame], **asked)[0]) == expected
     assert arrows_of(gb.BAM(**asked).fit(collider_frame).result_) == expected
     assert gb.BAM(colliders=None).fit(collider_frame).result_.colliders is None
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Names of the weights that were read from files so far."""
+    names = []
+
+    def note(path):
+        names.append(path.stem)
+        return read_tensors(path)
+
+    monkeypatch.setattr("graphbam.nn.weights.read_tensors", note)
+    return names
+
+
+def test_many_tables_share_networks_that_are_loaded_once(frame, shipped, opened):
+    gb.infer_many([frame, frame[:100], frame[list("abc")]], directions="two-step")
+    assert opened == ["edges", "colliders"]
 
 
 def test_a_package_that_lost_its_weights_says_so(frame, shipped, tmp_path):

@@ -36,6 +36,7 @@ from graphbam.inference.networks import (
     Said,
     Weights,
     describe_device,
+    hold_networks,
     longest_piece,
     mark_cells,
     open_networks,
@@ -494,9 +495,9 @@ def _answer_tables(
 ) -> Iterator[dict[int, Result | Failure]]:
     """Answers by number: tables of one shape together, or, where there is an executor, one table per task."""
     if config.executor is None:
-        networks = open_networks(config)
+        config = hold_networks(config)
         for batch in _batch_by_shape(_prepare_each(sources, config, answers)):
-            yield _infer_batch(batch, config, networks)
+            yield _infer_batch(batch, config)
         return
     alone = dataclasses.replace(config, executor=None)
     tasks = (_Table(k, name, data, alone) for k, (name, data) in enumerate(sources))
@@ -517,7 +518,7 @@ def _infer_table(task: _Table) -> Result | Failure:
     """One table of many, by a worker; `_prepare_each` and `_infer_batch` are what is done without one."""
     failed: dict[int, Result | Failure] = {}
     for _, ready in _prepare_each([(task.name, task.data)], task.config, failed, first=task.number):
-        return _infer_batch({task.number: ready}, task.config, open_networks(task.config))[task.number]
+        return _infer_batch({task.number: ready}, task.config)[task.number]
     return failed[task.number]
 
 
@@ -559,8 +560,9 @@ def _infer_wide(ready: Prepared, config: InferConfig, networks: Networks) -> Res
         return Failure(ready.source, error)
 
 
-def _infer_batch(ready: Mapping[int, Prepared], config: InferConfig, networks: Networks) -> dict[int, Result | Failure]:
+def _infer_batch(ready: Mapping[int, Prepared], config: InferConfig) -> dict[int, Result | Failure]:
     """Answers for tables of one shape; where they are wide, or do not fit into memory together, one by one."""
+    networks = open_networks(config)
     if is_wide(config, next(iter(ready.values())).x_md.shape[1]):
         return {k: _infer_wide(one, config, networks) for k, one in ready.items()}
     try:
@@ -572,7 +574,7 @@ def _infer_batch(ready: Mapping[int, Prepared], config: InferConfig, networks: N
     except GraphbamError as error:
         if len(ready) == 1:
             return {k: Failure(one.source, error) for k, one in ready.items()}
-        alone = [_infer_batch({k: one}, config, networks) for k, one in ready.items()]
+        alone = [_infer_batch({k: one}, config) for k, one in ready.items()]
         return {k: answer for each in alone for k, answer in each.items()}
     answers: dict[int, Result | Failure] = {}
     for (k, one), x_bmd, of_one in zip(ready.items(), x_nbmd, said, strict=True):

@@ -146,8 +146,7 @@ def open_networks(config: InferConfig) -> Networks:
         )
     if config.directions == "none":
         return Networks(edges, None)
-    is_default = isinstance(config.colliders, str) and config.colliders == COLLIDERS
-    if config.directions == "one-pass" or (config.directions == "auto" and is_default and gives_answers(edges)):
+    if _is_one_pass(config, edges):
         return Networks(edges, None, one_pass=True)
     colliders = open_colliders(config.colliders, config.device)
     if colliders is None and config.directions == "two-step":
@@ -158,6 +157,21 @@ def open_networks(config: InferConfig) -> Networks:
         return Networks(edges, colliders)
     plain = dataclasses.replace(cast(Any, colliders), header=dataclasses.replace(colliders.header, evidence=None))
     return Networks(edges, plain, warnings=(_tell_of_partner(edges, colliders),))
+
+
+def hold_networks(config: InferConfig) -> InferConfig:
+    """The same settings with the networks that they need loaded, once for many tables."""
+    edges = open_weights(config.weights, config.device)
+    held = dataclasses.replace(config, weights=edges)
+    if config.directions != "none" and not _is_one_pass(config, edges):
+        held = dataclasses.replace(held, colliders=open_colliders(config.colliders, config.device))
+    open_networks(held)  # refuses what does not go together
+    return held
+
+
+def _is_one_pass(config: InferConfig, edges: Weights) -> bool:
+    is_default = isinstance(config.colliders, str) and config.colliders == COLLIDERS
+    return config.directions == "one-pass" or (config.directions == "auto" and is_default and gives_answers(edges))
 
 
 def _tell_of_partner(edges: Weights, colliders: Colliders) -> str:

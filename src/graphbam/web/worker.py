@@ -210,13 +210,12 @@ def main(connection: Connection[Any, Any], opening: Opening) -> None:
 
 def load_networks(opening: Opening) -> dict[str, Any]:
     """Networks as `infer` takes them, loaded once."""
-    from graphbam.inference.networks import gives_answers, open_colliders, open_weights
-    from graphbam.inference.settings import COLLIDERS
+    from graphbam.inference.networks import hold_networks
+    from graphbam.inference.settings import InferConfig
 
-    edges = open_weights(opening.weights, opening.device)
-    is_enough = opening.colliders == COLLIDERS and gives_answers(edges)  # then directions come from the same pass
-    colliders = opening.colliders if is_enough else open_colliders(opening.colliders, opening.device)
-    return {"weights": edges, "colliders": colliders, "device": opening.device}
+    named = InferConfig(weights=opening.weights, colliders=opening.colliders, device=opening.device)
+    held = hold_networks(named)
+    return {"weights": held.weights, "colliders": held.colliders, "device": opening.device}
 
 
 def _answer(
