@@ -14,14 +14,15 @@ bfloat16 products where the processor has units for them and without, and throug
 `--agreement`: how far the answers of the same weights differ between CPU and GPU, plain and compiled. With
 `--throughput`: tables a second in whole optimiser steps, where shapes are drawn as the paper draws them. With
 `--layers`: forward and backward of every kind of layer on its own. With `--kernels`: which kinds of kernels a pass
-consists of, and the ones that take longest. Both at four shapes. With `--attention`: attention alone, by each of the
-kernels that PyTorch has for it.
+consists of, and the ones that take longest. Both at four shapes. With `--attention`: attention layers by each of
+the kernels that PyTorch has for it.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import resource
 import statistics
@@ -30,12 +31,11 @@ from collections.abc import Callable, Sequence
 from unittest import mock
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention import SDPBackend
 from torch.utils._pytree import tree_leaves, tree_map
 
-from graphbam.nn import cpu, spd
+from graphbam.nn import cpu, layers, spd
 from graphbam.nn.cost import forward_work
 from graphbam.nn.edge_net import DESIGNS, EdgeNet
 from graphbam.nn.weights import load_weights
@@ -61,16 +61,11 @@ KERNELS = {
 }
 """Kinds of kernels, by parts of their names; the rest are operations of PyTorch that were not compiled."""
 
-ATTENDED = (
-    ("samples", 16, 525, 55, 1),
-    ("samples", 16, 600, 55, 1),
-    ("samples", 16, 600, 55, 4),
-    ("samples", 4, 1200, 100, 8),
-    ("attributes", 16, 525, 55, 1),
-    ("attributes", 32, 150, 20, 1),
-    ("attributes", 4, 1200, 100, 1),
-)
-"""Axis, tables, samples, variables and stretches at which attention is timed by itself."""
+ATTENDED = (*MORE_SHAPES.values(), (100, 600, 2))
+"""Tables, samples and variables at which attention is timed by itself."""
+
+COMPILED_WITH = (7, 402, 83)
+"""What a layer is compiled with, as in training."""
 
 BACKENDS = {
     "flash": SDPBackend.FLASH_ATTENTION,
@@ -263,9 +258,9 @@ def print_layers(design: str, device: str) -> None:
     network = EdgeNet(DESIGNS[design]()).to(device)
     for shape in MORE_SHAPES.values():
         print(f"\n{design}, {shape}\n| kind | layers | ms each | ms |\n|---|---|---|---|")
-        for kind, layers in meet_layers(network, shape, device).items():
-            milliseconds = time_layer(*layers[-1], device)
-            print(f"| {kind} | {len(layers)} | {milliseconds:.2f} | {len(layers) * milliseconds:.2f} |", flush=True)
+        for kind, met in meet_layers(network, shape, device).items():
+            milliseconds = time_layer(*met[-1], device)
+            print(f"| {kind} | {len(met)} | {milliseconds:.2f} | {len(met) * milliseconds:.2f} |", flush=True)
 
 
 def meet_layers(
@@ -328,38 +323,33 @@ def profile_pass(network: EdgeNet, x_bmd: Tensor) -> dict[str, list[float]]:
 
 
 def print_attention(device: str) -> None:
-    """Attention alone, forward and backward; a dash for kernels that cannot."""
-    print("| axis | tables, M, d | stretches | " + " | ".join(BACKENDS) + " |\n|" + "---|" * (3 + len(BACKENDS)))
-    for axis, *shape, n_stretches in ATTENDED:
-        times = [time_attention(axis, shape, n_stretches, backend, device) for backend in BACKENDS.values()]
-        spelt = ["–" if ms is None else f"{ms:.3g}" for ms in times]
-        print(f"| {axis} | {', '.join(map(str, shape))} | {n_stretches} | " + " | ".join(spelt) + " |")
+    """Whole attention layers, forward and backward, by each kernel; a dash for kernels that cannot."""
+    shapes = list(ATTENDED)
+    spelt = [", ".join(map(str, shape)) for shape in shapes]
+    print("| axis | kernel | " + " | ".join(spelt) + " |\n|" + "---|" * (2 + len(shapes)))
+    axes: tuple[layers.Axis, ...] = ("attributes", "samples")
+    for axis, (name, backend) in itertools.product(axes, BACKENDS.items()):
+        with mock.patch.dict(layers.KERNELS, {axis: [backend]}):
+            times = time_kernel(axis, shapes, device)
+        print(
+            f"| {axis} | {name} | " + " | ".join("–" if ms is None else f"{ms:.3g}" for ms in times) + " |", flush=True
+        )
 
 
-def time_attention(axis: str, shape: Sequence[int], n_stretches: int, backend: SDPBackend, device: str) -> float | None:
-    """Milliseconds by one kernel, two heads of 32 channels as strided views; None where it cannot."""
-    n_tables, n_samples, n_variables = shape
-    qkv = torch.randn(*shape, 2, 3, 32, device=device, dtype=torch.bfloat16, requires_grad=True)
-    if axis == "attributes":
-        q, k, v = (part.flatten(0, 1).transpose(1, 2) for part in qkv.unbind(-2))
-    else:
-        lines = (n_tables, n_samples // n_stretches, 2 * n_stretches * n_variables, 32)
-        q, k, v = (part.reshape(lines).transpose(1, 2) for part in qkv.unbind(-2))
-
-    def work() -> None:
-        with sdpa_kernel(backend):
-            y = F.scaled_dot_product_attention(q, k, v)
-        y.backward(torch.ones_like(y), retain_graph=True)
-
-    try:
-        work()
-    except RuntimeError:
-        return None
+def time_kernel(axis: layers.Axis, shapes: Sequence[tuple[int, int, int]], device: str) -> list[float | None]:
+    """Milliseconds of one layer of two heads of 32 channels at each shape, compiled on a GPU."""
+    layer = layers.AxialAttention(64, 2, axis, project=True).to(device)
     if device == "cuda":
-        return time_on_gpu(work)
-    began = time.perf_counter()
-    work()
-    return (time.perf_counter() - began) * 1e3
+        torch._dynamo.reset()
+        layer.compile(dynamic=True)
+    times: list[float | None] = []
+    for shape in (COMPILED_WITH, *shapes):
+        cells = torch.randn(*shape, 64, device=device, dtype=torch.bfloat16)
+        try:
+            times.append(time_layer(layer, (cells,), device))
+        except RuntimeError:
+            times.append(None)
+    return times[1:]
 
 
 def time_layer(layer: nn.Module, inputs: Inputs, device: str) -> float:

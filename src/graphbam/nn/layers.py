@@ -6,15 +6,29 @@ arithmetic follows the input's dtype, so one network runs in bfloat16 on a GPU a
 
 from __future__ import annotations
 
+import contextlib
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from graphbam.nn import spd
 
 Axis = Literal["attributes", "samples"]
+
+KERNELS: dict[Axis, list[SDPBackend]] = {
+    "attributes": [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.MATH],
+    "samples": [
+        SDPBackend.CUDNN_ATTENTION,
+        SDPBackend.FLASH_ATTENTION,
+        SDPBackend.EFFICIENT_ATTENTION,
+        SDPBackend.MATH,
+    ],
+}
+"""Kernels for attention on a GPU, the quickest first: axes are short in one case and long in the other. Which of them
+can be used depends on precision and hardware."""
 
 NEVER = -1e30
 """Score of a pair that must not be seen: its exponential is zero, and so is its slope."""
@@ -87,7 +101,8 @@ class AxialAttention(nn.Module):
     def forward(self, x_bmdc: Tensor) -> Tensor:
         padding = -self.size % 8 if x_bmdc.is_cuda else 0  # flash attention wants multiples of 8; zeros change nothing
         q, k, v = self.read(x_bmdc, padding)
-        y = F.scaled_dot_product_attention(q, k, v, scale=self.size**-0.5).transpose(1, 2)
+        with sdpa_kernel(KERNELS[self.axis], set_priority=True) if x_bmdc.is_cuda else contextlib.nullcontext():
+            y = F.scaled_dot_product_attention(q, k, v, scale=self.size**-0.5).transpose(1, 2)
         y_bmdhe = y.reshape(*x_bmdc.shape[:-1], self.heads, self.size + padding)
         return self.add(x_bmdc, y_bmdhe[..., : self.size].flatten(-2))
 
