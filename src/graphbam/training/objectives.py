@@ -229,7 +229,7 @@ class AnswerTask(Task):
 
     def example(self, device: torch.device) -> tuple[Tensor, ...]:
         """A few tables, their rows and marks."""
-        x_bmd = example_tables(7, 402, 83, device=device)  # 402: three stretches of equal length
+        x_bmd = example_tables(7, 402, 83, device=device)
         return x_bmd, torch.full((7,), 402.0, device=device), torch.zeros_like(x_bmd, dtype=torch.uint8)
 
     def work(self, config: TrainConfig, shape: Shape) -> Work:
