@@ -6,10 +6,12 @@
 
 A run on new kinds of worlds gains on them and may lose on tables that no simulator makes; part of the way back often
 keeps most of the gain and undoes the loss (Wortsman et al., 2022, "Robust fine-tuning of zero-shot models"). How far
-back is for simulated worlds to decide: `--judge` prints the losses of five shares on tables of `broad`, of worlds that
-training did not have, and of the paper's with all mechanisms. Where the later network is the larger one, the earlier is
-grown first, so that both compute with the same layers. With `--stretch`, samples see each other in other stretches than
-in training (0: all do): no weight depends on them, and longer ones cost time and may say more.
+back is for simulated worlds to decide: `--judge` prints, for five shares, the loss of all answers and how well links
+and arrows are ranked, on tables of `broad`, of worlds that training did not have, and of the paper's with all
+mechanisms, each with its difference from the earlier weights and the standard error of that. Tables are drawn one by
+one: those of a batch share their world, and a few batches say little. Where the later network is the larger one, the
+earlier is grown first, so that both compute with the same layers. With `--stretch`, samples see each other in other
+stretches than in training (0: all do): no weight depends on them, and longer ones cost time and may say more.
 """
 
 from __future__ import annotations
@@ -17,17 +19,33 @@ from __future__ import annotations
 import argparse
 import copy
 import dataclasses
+import itertools
+from collections.abc import Callable
 
+import numpy as np
 import torch
+from torch import Tensor
 
+from graphbam.graphs.metrics import average_precision
 from graphbam.nn.edge_net import EdgeNet
 from graphbam.nn.weights import load_network, save_weights
 from graphbam.simulation import SimulationConfig
+from graphbam.training import TrainConfig
+from graphbam.training.calibration import worlds_unlike
+from graphbam.training.data import AnswerBatch, Shape
 from graphbam.training.loop import grow_weights
-from parts import judge, make_judges
+from graphbam.training.objectives import AnswerTask
+from parts import JUDGES, measure_losses
 
-PAPER = dataclasses.replace(SimulationConfig.paper(), mechanisms=SimulationConfig.broad().mechanisms)
-"""The paper's graphs, noise and signal strength."""
+BROAD = SimulationConfig.broad()
+WORLDS = {
+    "broad": BROAD,
+    "unlike": worlds_unlike(BROAD),
+    "paper": dataclasses.replace(SimulationConfig.paper(), mechanisms=BROAD.mechanisms),
+}
+"""What `--judge` judges by; the last has the paper's graphs, noise and signal strength."""
+
+SCORES = ("loss", "skeleton AP", "directed AP")
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Shares of the later weights that `--judge` looks at."""
@@ -48,17 +66,52 @@ def main() -> None:
         network.load_state_dict({name: torch.lerp(start[name], end[name], share) for name in end})
 
     if options.judge:
-        judges = make_judges(options.judge, torch.device("cpu"), {"paper": PAPER})
-        for share in SHARES:
-            go(share)
-            scores = judge(network, judges)
-            sums = {name: sum(loss for key, loss in scores.items() if key.startswith(name)) for name in judges}
-            print(f"{share:4.2f}", "  ".join(f"{name} {loss:.4f}" for name, loss in sums.items()), flush=True)
+        for name, worlds in WORLDS.items():
+            print_shares(name, draw_each(worlds, options.judge), network, go)
         return
     go(options.share)
     notes = {**header.notes, "blend": options.share}
     save_weights(options.output, network, dataclasses.replace(header, notes=notes))
     print(f"{options.output}: {options.share:g} of {options.after}, the rest of {options.before}")
+
+
+def draw_each(worlds: SimulationConfig, n_tables: int) -> list[AnswerBatch]:
+    """Tables of every shape that judges, one by one."""
+    config, task = dataclasses.replace(TrainConfig.answers(burst=1), simulation=worlds), AnswerTask(None)
+    seeds = itertools.count(1)
+    return [
+        task.burst(torch.Generator().manual_seed(next(seeds)), config, Shape(1, m, d), torch.device("cpu"))
+        for _ in range(n_tables)
+        for d, m in JUDGES
+    ]
+
+
+@torch.no_grad()
+def print_shares(name: str, tables: list[AnswerBatch], network: EdgeNet, go: Callable[[float], None]) -> None:
+    """A line for each share: means over tables, differences from the first share and their standard errors."""
+    network.eval()
+    before = None
+    for share in SHARES:
+        go(share)
+        scores_n3 = np.array([score(network(one.x_bmd, one.rows_b, one.marks_bmd), one) for one in tables])
+        before = scores_n3 if before is None else before
+        gain_n3 = scores_n3 - before
+        error_3 = np.nanstd(gain_n3, axis=0) / np.isfinite(gain_n3).sum(axis=0) ** 0.5
+        told = zip(SCORES, np.nanmean(scores_n3, axis=0), np.nanmean(gain_n3, axis=0), error_3, strict=True)
+        parts = [f"{what} {mean:.4f} ({gain:+.4f} ± {error:.4f})" for what, mean, gain, error in told]
+        print(f"{name:6} {share:4.2f}", "  ".join(parts), flush=True)
+
+
+def score(logits_bdd7: Tensor, table: AnswerBatch) -> list[float]:
+    """`SCORES` of one table; NaN where it has no links."""
+    loss = sum(part.item() for part in measure_losses(logits_bdd7, table).values())
+    link_dd = logits_bdd7[0, ..., :3].softmax(-1)[..., 1].numpy()
+    arrow_dd = link_dd * logits_bdd7[0, ..., 3].sigmoid().numpy()
+    links_dd, arrows_dd = (table.classes_bdd[0] == 1).numpy(), (table.dag_bdd[0] > 0).numpy()
+    i, j = np.triu_indices(len(link_dd), 1)
+    apart_dd = ~np.eye(len(link_dd), dtype=bool)
+    ranked = ((links_dd[i, j], link_dd[i, j]), (arrows_dd[apart_dd], arrow_dd[apart_dd]))
+    return [loss, *(average_precision(truth, p) if truth.any() else np.nan for truth, p in ranked)]
 
 
 def read_options() -> argparse.Namespace:

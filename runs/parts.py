@@ -18,7 +18,7 @@ import csv
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -174,14 +174,10 @@ def measure(name: str, seed: int, options: argparse.Namespace) -> dict[str, Any]
     return {"part": name, "seed": seed, "steps": options.steps} | scores
 
 
-def make_judges(
-    n_tables: int, device: torch.device, more: Mapping[str, SimulationConfig] | None = None
-) -> dict[str, list[AnswerBatch]]:
-    """Tables of every shape that judge, by name: worlds like those of training, worlds unlike them, and `more`."""
+def make_judges(n_tables: int, device: torch.device) -> dict[str, list[AnswerBatch]]:
+    """Tables of every shape that judge, by name: worlds like those of training, and worlds unlike them."""
     task, config, judges = AnswerTask(None), TrainConfig.answers(burst=1), {}
-    for number, (name, worlds) in enumerate(
-        ({"broad": BROAD, "unlike": worlds_unlike(BROAD)} | dict(more or {})).items()
-    ):
+    for number, (name, worlds) in enumerate({"broad": BROAD, "unlike": worlds_unlike(BROAD)}.items()):
         asked = replace(config, simulation=worlds)
         rngs = [torch.Generator().manual_seed(1000 * number + d) for d, _ in JUDGES]
         judges[name] = [

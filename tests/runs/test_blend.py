@@ -60,3 +60,32 @@ def test_there_is_nothing_beyond_the_ends(blend, ends, share, capsys):
     with pytest.raises(SystemExit):
         blend(*ends, share)
     assert "no share between 0 and 1" in capsys.readouterr().err
+
+
+def test_shares_are_judged_against_the_earlier_weights(run_script, tiny_net, capsys):
+    script = run_script("blend", run_name="blend")
+    net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32, marks=True, answers=True)
+    tables = script["draw_each"](script["WORLDS"]["paper"], 1)
+    assert [tuple(one.x_bmd.shape) for one in tables] == [(1, m, d) for d, m in script["JUDGES"]]
+    went = []
+    script["print_shares"]("paper", tables[:3], net, went.append)
+    lines = capsys.readouterr().out.splitlines()
+    assert went == list(script["SHARES"])
+    assert len(lines) == len(went)
+    assert all(line.count("(+0.0000 ± 0.0000)") == 3 for line in lines)  # nothing was changed on the way
+
+
+def test_a_table_that_is_told_rightly_has_the_best_scores(run_script):
+    script = run_script("blend", run_name="blend")
+    (table,) = (one for one in script["draw_each"](script["WORLDS"]["paper"], 1) if one.x_bmd.shape[2] == 20)
+    told = torch.zeros(1, 20, 20, 7)
+    told[..., :3] = 9 * torch.nn.functional.one_hot(table.classes_bdd.long(), 3)
+    told[..., 3] = 9 * (table.dag_bdd.float() - table.dag_bdd.mT.float())
+    loss, *ranked = script["score"](told, table)
+    turned = told.clone()
+    turned[..., 3] *= -1
+    worse, skeleton, directed = script["score"](turned, table)
+    assert ranked == [1.0, 1.0]
+    assert skeleton == 1.0
+    assert worse > loss
+    assert directed < 1
