@@ -304,6 +304,32 @@ def test_the_present_folder_takes_the_results(infer, table, tmp_path, monkeypatc
     assert {path.name for path in Path().iterdir()} == FILES
 
 
+@pytest.mark.parametrize("lost", ["edges.csv", "graph.json"])
+def test_what_is_read_is_never_written_over(infer, table, tmp_path, lost):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "edges.csv").write_bytes(table.read_bytes())
+    (tmp_path / "out" / "graph.json").write_text('{"tiers": [["a"], ["c", "d"]]}')
+    read = {
+        "edges.csv": (tmp_path / "out" / "edges.csv",),
+        "graph.json": (table, "--knowledge", tmp_path / "out" / lost),
+    }
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    code, _, error, out = infer(*read[lost])
+    assert code == 2
+    assert f"{lost} is read, and a file of that name is written there" in error
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_files_of_others_are_left_alone_before_any_work(infer, table, tmp_path, monkeypatch):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "dag.csv").write_text("mine")
+    monkeypatch.setattr("graphbam.infer", None)
+    code, _, error, out = infer(table)
+    assert code == 2
+    assert "dag.csv is there already, and no result was saved in that folder" in error
+    assert (out / "dag.csv").read_text() == "mine"
+
+
 def test_missing_files_and_files_in_the_way_are_named(infer, table, tmp_path):
     code, _, error, _ = infer(tmp_path / "my cels.csv")
     assert code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 
@@ -126,6 +127,23 @@ def test_many_tables_share_a_store_without_meeting(chains, small_hoods, tmp_path
     for one, other, table in zip(first, again, tables, strict=True):
         assert np.array_equal(one.probabilities, other.probabilities)
         assert np.array_equal(one.probabilities, gb.infer(table, weights=PartialCorrelation()).probabilities)
+
+
+def test_two_workers_may_fill_the_same_shelf(tmp_path, monkeypatch):
+    pairs = blocks.Pairs(i=np.array([0]), j=np.array([1]), classes=np.array([[0.2, 0.8, 0.0]]))
+    shelves = [blocks.Shelf(tmp_path, "a table") for _ in range(2)]
+    replace, met = os.replace, []
+
+    def meet(draft, path):
+        if not met:  # the other one is done in between
+            met.append(draft)
+            shelves[1].put(0, pairs)
+        replace(draft, path)
+
+    monkeypatch.setattr("os.replace", meet)
+    shelves[0].put(0, pairs)
+    assert np.array_equal(shelves[0].get(0).classes, pairs.classes)
+    assert {path.name for path in tmp_path.iterdir()} == {"run.json", "neighbourhood-00000.npz"}
 
 
 def test_a_worker_with_other_weights_refuses(tiny_path, tmp_path):

@@ -366,3 +366,11 @@ def test_evidence_belongs_to_one_partner():
     assert not fits_partner(fitted, Header())  # weights that are not on disk, such as fine-tuned ones
     assert not fits_partner(dataclasses.replace(fitted, partner=None), edges)
     assert fits_partner(Header(), Header())  # nothing was fitted
+
+
+def test_loading_spends_no_random_number_of_the_caller(file):
+    torch.manual_seed(3)
+    expected = torch.rand(4)
+    torch.manual_seed(3)
+    load_weights(file)
+    assert torch.equal(torch.rand(4), expected)

@@ -258,8 +258,9 @@ def test_outputs_appear_all_at_once_or_not_at_all(result, tmp_path, monkeypatch)
 @each("after", range(10))
 def test_a_folder_is_as_it_was_if_a_file_cannot_be_put_there(result, tmp_path, monkeypatch, after):
     (tmp_path / "mine.txt").write_text("stays")
-    for name in ("edges.csv", "arrows.csv", "graph.json"):
+    for name in ("edges.csv", "arrows.csv"):
         (tmp_path / name).write_text(f"old {name}")
+    (tmp_path / "graph.json").write_text('{"format": "graphbam-result", "version": 0}')
     before, replace, calls = contents(tmp_path), os.replace, []
 
     def break_down(a, b):
@@ -277,6 +278,25 @@ def test_a_folder_is_as_it_was_if_a_file_cannot_be_put_there(result, tmp_path, m
         save_outputs(result, tmp_path)
     assert contents(tmp_path) == before
     assert {path.name for path in tmp_path.iterdir()} == set(before)
+
+
+def test_files_of_others_are_not_taken_for_an_earlier_result(result, tmp_path):
+    for name in ("edges.csv", "dag.csv", "graph.json"):
+        folder = tmp_path / name.replace(".", "-")
+        folder.mkdir()
+        (folder / name).write_text('{"tiers": [["a"], ["b"]]}')
+        before = contents(folder)
+        with pytest.raises(ConfigError, match=rf"{name} is there already.* Choose another folder"):
+            save_outputs(result, folder)
+        assert contents(folder) == before
+
+
+def test_what_was_saved_comes_back_to_the_last_digit(directed, tmp_path):
+    save_outputs(directed, tmp_path)
+    again = gb.Result.load(tmp_path)
+    for name in ("probabilities", "directions", "compelled"):
+        assert np.array_equal(getattr(again, name), getattr(directed, name)), name
+    assert to_csv(again) == to_csv(directed)
 
 
 def test_a_failed_export_leaves_the_old_file(result, tmp_path, monkeypatch):

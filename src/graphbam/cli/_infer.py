@@ -87,8 +87,8 @@ def infer(
     """
     settings |= {"knowledge": knowledge, "forbidden": forbid or (), "required": require or ()}
     settings |= {"tiers": _read_tiers(tiers)} | ({} if cpdag else {"directions": "none"})
-    _check_out(out)
     source = _find_source(table)
+    _check_out(out, [source, *([knowledge] if knowledge else [])])
     with Easel() as easel:
         with _progress(quiet or as_json) as progress:
             cut = _read_cut(objective, threshold, fdr)
@@ -108,13 +108,21 @@ def _read_tiers(text: str | None) -> list[list[str]] | None:
     return [[name.strip() for name in tier.split(",") if name.strip()] for tier in text.split("|")]
 
 
-def _check_out(out: Path) -> None:
+def _check_out(out: Path, read: list[Path]) -> None:
+    """Refuse folders that cannot be written to, or only by losing what is `read`."""
+    from graphbam.output.files import OUTPUTS, refuse_others
+
     if str(out) == PIPE:
         raise ConfigError(
             "-o - does not name a folder, and the outputs are several files. Choose a name, as in -o out."
         )
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out} is a file; the outputs need a folder. Choose another name with -o.")
+    outputs = [(out / name).resolve() for name in OUTPUTS]
+    if lost := next((path for path in read if path.resolve() in outputs), None):
+        raise ConfigError(f"{lost} is read, and a file of that name is written there. Choose another folder with -o.")
+    if not read[0].is_dir():  # then every table has a folder of its own
+        refuse_others(out, OUTPUTS)
 
 
 def _read_cut(objective: Any, threshold: float | None, fdr: float | None) -> Cut:

@@ -34,7 +34,8 @@ def tidy_probabilities(p_dd3: ArrayLike, n_variables: int) -> Matrix:
     if not np.isfinite(result).all() or (result < 0).any():
         raise GraphError("probabilities hold values that are negative or not finite; the network gave no answer.")
     result = (result + result.transpose(1, 0, 2)) / 2
-    result /= result.sum(axis=-1, keepdims=True)
+    total = result.sum(axis=-1, keepdims=True)
+    result /= np.where(np.abs(total - 1) > 1e-12, total, 1.0)  # what was tidied before stays as it is
     result.setflags(write=False)
     return result
 

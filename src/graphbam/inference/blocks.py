@@ -14,10 +14,11 @@ import functools
 import hashlib
 import json
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -460,6 +461,10 @@ class _Clock:
         self.tell(share, f"{n_before + self.n_done} of {self.n_all} neighbourhoods: {sentence}")
 
 
+DRAFT = ".part"
+"""Suffix of files that are not whole yet."""
+
+
 class Shelf:
     """Answers of neighbourhoods that are done, in a folder if there is one; else in memory."""
 
@@ -473,13 +478,14 @@ class Shelf:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             note = folder / "run.json"
-            found = json.loads(note.read_text(encoding="utf-8")).get("about") if note.exists() else None
-            is_free = not any(folder.iterdir())
+            is_free = not any(path.suffix != DRAFT for path in folder.iterdir())
             if is_free:
-                note.write_text(json.dumps({"format": "graphbam-run", "about": about}), encoding="utf-8")
+                text = json.dumps({"format": "graphbam-run", "about": about})
+                self._write(note, lambda file: file.write(text.encode()))
+            found = json.loads(note.read_text(encoding="utf-8")).get("about") if note.exists() else None
         except (OSError, ValueError) as error:
             raise ConfigError(f"{folder} cannot be used as a store: {error}. Choose another folder.") from None
-        if not is_free and found != about:
+        if found != about:
             what = (
                 "other files"
                 if found is None
@@ -499,10 +505,16 @@ class Shelf:
         if self.folder is None:
             self.held[k] = pairs
             return
-        draft = self._path(k).with_suffix(".part")
+        arrays: dict[str, Any] = {"i": pairs.i, "j": pairs.j, **pairs.answers()}
+        self._write(self._path(k), lambda file: np.savez(file, **arrays))
+
+    @staticmethod
+    def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
+        """By a draft with a name of its own: two workers may be asked about the same table."""
+        draft = path.with_name(f"{path.stem}-{secrets.token_hex(4)}{DRAFT}")
         with draft.open("wb") as file:
-            np.savez(file, i=pairs.i, j=pairs.j, **pairs.answers())  # type: ignore[arg-type]
-        os.replace(draft, self._path(k))
+            write(file)
+        os.replace(draft, path)
 
     def get(self, k: int) -> Pairs:
         """What was kept."""

@@ -51,6 +51,12 @@ class Network(nn.Module):
     mixed_precision = True
     """Whether observations travel in bfloat16 on a GPU."""
 
+    @classmethod
+    def empty(cls, config: Any) -> Self:
+        """A network whose weights are about to be filled in: no random number of the caller's is spent on them."""
+        with torch.random.fork_rng(devices=[]):
+            return cls(config)  # type: ignore[call-arg]
+
     def observation_dtype(self, x: Tensor) -> torch.dtype:
         """Precision of the observations of a table; beyond the covariance all is float32 at least."""
         half = self.mixed_precision and x.is_cuda and x.dtype == torch.float32

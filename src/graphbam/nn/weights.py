@@ -409,7 +409,7 @@ def _open(source: Source, device: str | torch.device, *types: type[Net]) -> tupl
         needed = " or ".join(repr(one.kind) for one in types)
         raise WeightsError(f"{path} holds weights of kind {header.kind!r}, but {needed} is needed here")
     try:
-        network = held(held.config_type.from_dict(header.config))
+        network = held.empty(held.config_type.from_dict(header.config))
     except (ConfigError, TypeError) as error:
         raise WeightsError(f"{path} holds no usable network config ({error}); it is not a graphbam file") from error
     fit_tensors(network, tensors, path)

@@ -147,7 +147,6 @@ def to_json(source: Graph | Result, cut: Cut | None = None) -> str:
         values = {"format": "graphbam-graph", "version": 1, "names": list(source.names), "edges": edges}
         return json.dumps(values | _list_notes(source), ensure_ascii=False, indent=1)
     values = source.to_dict() | _list_notes(source.graph(cut))
-    values["probabilities"] = source.probabilities.round(7).tolist()  # a third of the size
     return json.dumps({**values, "cut": (cut or Cut()).to_dict(), "edges": edges}, ensure_ascii=False)
 
 
@@ -468,6 +467,7 @@ def save_outputs(
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; the outputs need a folder. Choose another name.")
+    refuse_others(folder, OUTPUTS)
     writers = _list_writers(result, cut, draw)
     with _clear_errors(folder):
         place = folder.resolve()  # so that "." has a name and a parent
@@ -481,6 +481,26 @@ def save_outputs(
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     return [folder / name for name in writers]
+
+
+def refuse_others(folder: Path, names: Sequence[str]) -> None:
+    """Leave files alone that bear the names of outputs in a folder where no result was ever saved."""
+    found = next((name for name in names if (folder / name).is_file()), None)
+    if found is None or any(_is_saved(folder / name) for name in ("graph.json", "result.json")):
+        return
+    raise ConfigError(
+        f"{folder / found} is there already, and no result was saved in that folder: it would be lost. Choose another "
+        "folder, or move the file."
+    )
+
+
+def _is_saved(path: Path) -> bool:
+    """Whether a file is one that tells of a result."""
+    try:
+        with path.open("rb") as file:
+            return file.read(40).startswith(b'{"format": "graphbam-')
+    except OSError:
+        return False
 
 
 def _list_writers(result: Result, cut: Cut | None, draw: Draw | None) -> dict[str, Callable[[Path], object]]:

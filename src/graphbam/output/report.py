@@ -77,7 +77,7 @@ def render(result: Result, cut: Cut | None = None) -> str:
     parts = {
         "version": html.escape(graphbam.__version__),
         "title": html.escape(" ".join(_short_source(result).split())),
-        "summary": html.escape(result.summary()),
+        "summary": html.escape(result.summary(cut)),
         "style": read_template("style.css"),
         "libraries": "\n".join(map(read_vendored, LIBRARIES)),
         "script": '"use strict";\n(() => {\n' + "\n".join(map(read_template, SCRIPTS)) + "})();\n",

@@ -89,7 +89,7 @@ def fine_tune(
         raise ConfigError(f"replay={replay} must lie in [0, 1) and steps={steps} must be at least 1")
     place = choose_device(device)
     loaded = weights if isinstance(weights, LoadedWeights) else load_weights(weights)
-    network = type(loaded.network)(loaded.network.config).to(place)
+    network = loaded.network.empty(loaded.network.config).to(place)
     network.load_state_dict(loaded.network.state_dict())
     task = AnswerTask() if loaded.gives_answers else EdgeTask()
     stepper = Stepper(network, task, weight_decay=0.0, clip_norm=1.0, ema_decay=0.98, capture=False)
@@ -124,7 +124,7 @@ def fine_tune(
 
 def _rename(loaded: LoadedWeights, state: dict[str, Any], notes: dict[str, Any]) -> LoadedWeights:
     """Other weights for the same network, without what was fitted to the old ones."""
-    network = type(loaded.network)(loaded.network.config).to(next(iter(state.values())).device)
+    network = loaded.network.empty(loaded.network.config).to(next(iter(state.values())).device)
     network.load_state_dict(state)
     all_notes = {**loaded.header.notes, "fine_tuned": notes}
     header = dataclasses.replace(

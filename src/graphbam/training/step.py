@@ -158,7 +158,7 @@ class Stepper:
 
     def averaged(self) -> Network:
         """A network of the same design with the averaged weights, on the CPU."""
-        network = type(self.network)(self.network.config)
+        network = self.network.empty(self.network.config)
         network.load_state_dict(dict(zip(self.names, self.average, strict=True)), strict=True)
         return network
 
