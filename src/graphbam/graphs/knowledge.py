@@ -65,7 +65,7 @@ def read_edge(edge: EdgeLike) -> Edge:
     >>> str(read_edge(("a", "b"))), str(read_edge("a -> b"))
     ('a -- b', 'a -> b')
     """
-    parts = _split_edge(edge) if isinstance(edge, str) else list(edge)
+    parts = _split_edge(edge) if isinstance(edge, str) else _list_parts(edge)
     if isinstance(edge, Edge):
         parts = [edge.a, "->" if edge.is_directed else "--", edge.b]
     if len(parts) == 2:
@@ -86,6 +86,11 @@ def _split_edge(text: str) -> list[str]:
         if len(parts) == 2:
             return [parts[0].strip(), mark, parts[1].strip()]
     return [text]
+
+
+def _list_parts(value: Any) -> list[Any]:
+    """The parts of an edge or a prior; none where it has no such parts."""
+    return [] if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable) else list(value)
 
 
 @dataclass(frozen=True)
@@ -382,12 +387,11 @@ def _read_edges(kind: str, edges: Iterable[EdgeLike]) -> tuple[Edge, ...]:
 
 
 def _read_tiers(tiers: Tiers | None) -> tuple[tuple[str, ...], ...]:
-    if not tiers:
+    if tiers is None:
         return ()
     if isinstance(tiers, Mapping):
-        numbers = sorted(set(tiers.values()))
-        tiers = [[str(name) for name, number in tiers.items() if number == k] for k in numbers]
-    if isinstance(tiers, str) or any(isinstance(tier, str) for tier in tiers):
+        tiers = _order_tiers(tiers)
+    if not _is_list(tiers) or not all(_is_list(tier) for tier in tiers):
         raise KnowledgeError(f"tiers={tiers!r} must be a list of lists, as in [['age'], ['dose', 'diet']].")
     result = tuple(tuple(str(name) for name in tier) for tier in tiers)
     seen: dict[str, int] = {}
@@ -398,9 +402,26 @@ def _read_tiers(tiers: Tiers | None) -> tuple[tuple[str, ...], ...]:
     return result
 
 
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str)
+
+
+def _order_tiers(tier_of: Mapping[str, Any]) -> list[list[str]]:
+    """Tiers given by number, the lowest first."""
+    for name, number in tier_of.items():
+        if not isinstance(number, numbers.Real) or math.isnan(number):
+            raise KnowledgeError(
+                f"the tier of {str(name)!r} is {number!r}; it must be a number, as in {{'age': 0, 'dose': 1}}. Leave "
+                "out variables whose place is not known."
+            )
+    return [[str(name) for name, number in tier_of.items() if number == k] for k in sorted(set(tier_of.values()))]
+
+
 def _read_odds(prior_odds: PriorOdds | None) -> tuple[tuple[str, str, float], ...]:
-    if not prior_odds:
+    if prior_odds is None:
         return ()
+    if not _is_list(prior_odds):
+        raise KnowledgeError(f"prior_odds={prior_odds!r} is not a list of priors. Pass for example [('a', 'b', 3.0)].")
     rows = prior_odds.items() if isinstance(prior_odds, Mapping) else map(_split_odds, prior_odds)
     result: dict[frozenset[str], tuple[str, str, float]] = {}
     for edge_like, odds in rows:
@@ -419,6 +440,7 @@ def _read_odds(prior_odds: PriorOdds | None) -> tuple[tuple[str, str, float], ..
 
 
 def _split_odds(row: Sequence[Any]) -> tuple[EdgeLike, Any]:
-    if isinstance(row, str) or len(row) not in (2, 3):
+    parts = _list_parts(row)
+    if len(parts) not in (2, 3):
         raise KnowledgeError(f"{row!r} is not a prior; write (a, b, odds).")
-    return (row[0], row[1]) if len(row) == 2 else ((row[0], row[1]), row[2])
+    return (parts[0], parts[1]) if len(parts) == 2 else ((parts[0], parts[1]), parts[2])
