@@ -303,14 +303,19 @@ class Knowledge:
 
     # ── contradictions ────────────────────────────────────────────────────────────────────────────────────
 
-    def check_names(self, names: Sequence[str], left_out: Sequence[str] = ()) -> None:
-        """Refuse knowledge about variables the table does not have."""
+    def check_names(self, names: Sequence[str], left_out: Sequence[str] = (), labels: Sequence[str] = ()) -> None:
+        """Refuse knowledge about variables the table does not have, or had and lost as gappy, unwanted or labels."""
         known = set(names)
         for name in self.names():
             if name in left_out:
                 raise KnowledgeError(
                     f"knowledge names {name!r}, which was left out of the table. Keep it (fill its gaps, or "
                     "do not drop it), or take it out of the knowledge."
+                )
+            if name in labels:
+                raise KnowledgeError(
+                    f"knowledge names {name!r}, which was left out of the table: it holds text in which no entry "
+                    "repeats, and was taken for row labels. Make it numbers, or take it out of the knowledge."
                 )
             if name not in known:
                 near = difflib.get_close_matches(name, names, n=1)
