@@ -13,6 +13,7 @@ forbidden edge         skeleton becomes exactly 0; none and moral share the rest
 required edge          skeleton becomes exactly 1
 prior odds k           the odds of skeleton are multiplied by k; none and moral keep their proportion
 tiers, one direction   nothing: they bind the orientation of edges, and are kept for it
+all of them            moral goes to none where they leave no variable that could be a common child
 =====================  ======================================================================================
 """
 
@@ -32,7 +33,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from graphbam.errors import KnowledgeError
-from graphbam.graphs.graph import NONE, SKELETON, BoolMatrix, Matrix
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Matrix
 
 EdgeLike: TypeAlias = str | Sequence[str]
 Tiers: TypeAlias = Sequence[Sequence[str]] | Mapping[str, int]
@@ -240,6 +241,45 @@ class Knowledge:
         number_d = np.array([self.tier_of.get(name, np.nan) for name in names], dtype=float)
         return number_d[:, None] > number_d[None, :]
 
+    def are_childless(self, names: Sequence[str], i: Any, j: Any) -> BoolMatrix:
+        """Tell of pairs, by place in `names`, whether every other variable is excluded as their common child.
+
+        No pair is where there is no other variable: a child outside the table is nothing that was said.
+
+        Examples
+        --------
+        >>> Knowledge(tiers=[["a"], ["b"], ["c"]]).are_childless(["a", "b", "c"], [0, 0, 1], [1, 2, 2]).tolist()
+        [False, True, True]
+        """
+        i, j = np.asarray(i), np.asarray(j)
+        number_d = np.array([self.tier_of.get(name, np.nan) for name in names], dtype=float)
+        first_n = np.fmax(number_d[i], number_d[j])  # the tier of the later parent
+
+        def is_in_time(child: Any, first: Any) -> Any:
+            late = child >= first if self.within_tiers else child > first
+            return late | np.isnan(child) | np.isnan(first)
+
+        tiered = np.sort(number_d[~np.isnan(number_d)])
+        n_early = np.searchsorted(tiered, first_n, side="left" if self.within_tiers else "right")
+        n_early = np.where(np.isnan(first_n), 0, n_early)
+        room_n = len(names) - n_early - is_in_time(number_d[i], first_n) - is_in_time(number_d[j], first_n)
+        against = self._heads_against(names)
+        n_against_d = np.array([len(against.get(k, ())) for k in range(len(names))])
+        for k in np.flatnonzero((room_n > 0) & (room_n <= n_against_d[i] + n_against_d[j])).tolist():
+            heads = (against.get(int(i[k]), set()) | against.get(int(j[k]), set())) - {int(i[k]), int(j[k])}
+            room_n[k] -= sum(bool(is_in_time(number_d[head], first_n[k])) for head in heads)
+        childless: BoolMatrix = (room_n <= 0) & (len(names) > 2)
+        return childless
+
+    def _heads_against(self, names: Sequence[str]) -> dict[int, set[int]]:
+        """By place of a variable, those it has no arrow to, as stated or since a required one comes back."""
+        place = {name: k for k, name in enumerate(names)}
+        against: dict[int, set[int]] = {}
+        for a, b in [*self._forbidden_arrows, *((b, a) for a, b in self.arrows())]:
+            if a in place and b in place:
+                against.setdefault(place[a], set()).add(place[b])
+        return against
+
     def names(self) -> list[str]:
         """Every variable mentioned, in order of appearance."""
         mentioned = [name for e in (*self.forbidden, *self.required) for name in (e.a, e.b)]
@@ -269,7 +309,7 @@ class Knowledge:
         )
 
     def apply(self, names: Sequence[str], p_dd3: Matrix) -> Matrix:
-        """Enforce forbidden edges, required edges and prior odds on probabilities.
+        """Enforce forbidden edges, required edges, prior odds and impossible common children on probabilities.
 
         Parameters
         ----------
@@ -299,6 +339,10 @@ class Knowledge:
             _multiply_odds(p_dd3, place[a], place[b], 0.0)
         for edge in self.required:
             p_dd3[[place[edge.a], place[edge.b]], [place[edge.b], place[edge.a]]] = [0.0, 1.0, 0.0]
+        i, j = np.triu_indices(len(names), 1)
+        alone = self.are_childless(names, i, j)
+        i, j = i[alone], j[alone]
+        p_dd3[i, j] = p_dd3[j, i] = leave_childless(p_dd3[i, j])
         return p_dd3
 
     # ── contradictions ────────────────────────────────────────────────────────────────────────────────────
@@ -359,6 +403,20 @@ def _multiply_odds(p_dd3: Matrix, i: int, j: int, odds: float) -> None:
     if p.sum() == 0.0:  # a certain edge, forbidden: nothing is known of the rest
         p[NONE] = 1.0
     p_dd3[i, j] = p_dd3[j, i] = p / p.sum()
+
+
+def leave_childless(p_n3: Matrix) -> Matrix:
+    """Move what is moral to none, since there is no child; links stay.
+
+    Examples
+    --------
+    >>> leave_childless(np.array([[0.5, 0.25, 0.25]])).tolist()
+    [[0.75, 0.25, 0.0]]
+    """
+    p_n3 = p_n3.copy()
+    p_n3[:, NONE] += p_n3[:, MORAL]
+    p_n3[:, MORAL] = 0.0
+    return p_n3
 
 
 def find_cycle(arrows: Iterable[tuple[str, str]]) -> list[str]:
