@@ -91,9 +91,22 @@ def test_the_common_child_of_a_collider_is_suspected():
     assert "common child: d?" in result.summary()
 
 
+@each("known", [{"tiers": [["d"], ["a", "b"]]}, {"forbidden": ["a -> d"]}, {"required": ["d -> b"]}])
+def test_no_child_is_suspected_that_knowledge_excludes(known):
+    p = np.tile([0.97, 0.03, 0.0], (5, 5, 1))
+    for i, j in [(0, 3), (1, 3)]:
+        p[i, j] = p[j, i] = [0.05, 0.95, 0.0]
+    for i, j in [(0, 4), (1, 4)]:
+        p[i, j] = p[j, i] = [0.4, 0.6, 0.0]
+    p[0, 1] = p[1, 0] = [0.2, 0.1, 0.7]
+    result = Result(tuple("abcde"), p, knowledge=Knowledge(**known))
+    assert result.table().set_index(["a", "b"]).loc[("a", "b"), "via"] == "e"
+    assert result.why("a", "b").child == "e"
+
+
 def test_two_variables_have_no_common_child():
     p = np.tile([0.2, 0.2, 0.6], (2, 2, 1))
-    assert (suspect_children(p) == -1).all()
+    assert (suspect_children(Result(("a", "b"), p)) == -1).all()
     assert Result(("a", "b"), p).table()["via"].tolist() == [""]
 
 

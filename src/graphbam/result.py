@@ -617,7 +617,7 @@ class Result(Answer):
             columns["hidden"] = self.hidden_causes[i, j]
         if self.ancestors is not None:
             columns |= {"upstream": self.ancestors[i, j], "downstream": self.ancestors[j, i]}
-        child = suspect_children(self.probabilities)[i, j]
+        child = suspect_children(self)[i, j]
         columns["via"] = np.where(child >= 0, names[child], "")
         ranked = np.lexsort((-p_n3[:, MORAL], -p_n3[:, SKELETON]))  # stable: ties stay in the order of the names
         table: pd.DataFrame = pd.DataFrame(columns).iloc[ranked].reset_index(drop=True)
@@ -919,10 +919,11 @@ class Failure:
         return False
 
 
-def suspect_children(p_dd3: Matrix) -> npt.NDArray[np.int64]:
+def suspect_children(result: Result) -> npt.NDArray[np.int64]:
     """Name the likeliest common child of every pair that may be moral.
 
-    For a pair (i, j) it is the variable c with the largest p(i — c) · p(j — c), both skeleton probabilities.
+    For a pair (i, j) it is the variable c with the largest p(i — c) · p(j — c), both skeleton probabilities, of those
+    for which prior knowledge excludes neither i → c nor j → c.
 
     Returns
     -------
@@ -930,7 +931,8 @@ def suspect_children(p_dd3: Matrix) -> npt.NDArray[np.int64]:
         Index of the child; −1 where the pair is hardly moral (`SUSPECT_FROM`) or no child is likely
         (`CHILD_FROM`).
     """
-    skeleton_dd = p_dd3[..., SKELETON]
+    p_dd3, forbidden = result.probabilities, result._forbidden()
+    skeleton_dd = p_dd3[..., SKELETON] if forbidden is None else p_dd3[..., SKELETON] * ~forbidden
     children = np.full(skeleton_dd.shape, -1, dtype=np.int64)
     if len(skeleton_dd) < 3:
         return children

@@ -35,7 +35,7 @@ from graphbam.directions.large import (
 from graphbam.errors import GraphError, OrientationMissingError, ResultError
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph
-from graphbam.graphs.knowledge import Knowledge
+from graphbam.graphs.knowledge import Knowledge, leave_childless
 from graphbam.result import CAUTION, CHILD_FROM, MOST_NAMED, SUSPECT_FROM, Answer, Result
 
 if TYPE_CHECKING:
@@ -295,6 +295,8 @@ class SparseResult(Answer):
             rest = p[k, NONE] + p[k, MORAL]
             p[k] = [p[k, NONE] / rest, 0.0, p[k, MORAL] / rest] if rest else [1.0, 0.0, 0.0]
         p[self._find_pairs(required)] = [0.0, 1.0, 0.0]
+        alone = known.are_childless(self.names, *self.pairs.T)
+        p[alone] = leave_childless(p[alone])
         f, b = forbidden.T
         if self.directions is not None:
             settled = np.where(f & ~b, 0.0, np.where(b & ~f, 1.0, self.directions))
@@ -698,9 +700,10 @@ class SparseResult(Answer):
         beside: dict[int, dict[int, float]] = {}
         p = self.probabilities
         likely = p[:, SKELETON] >= CHILD_FROM
-        for (i, j), value in zip(self.pairs[likely].tolist(), p[likely, SKELETON].tolist(), strict=True):
-            beside.setdefault(i, {})[j] = value
-            beside.setdefault(j, {})[i] = value
+        arrows_n2 = p[likely, SKELETON, None] * ~self._forbidden[likely]
+        for (i, j), (forward, backward) in zip(self.pairs[likely].tolist(), arrows_n2.tolist(), strict=True):
+            beside.setdefault(i, {})[j] = forward
+            beside.setdefault(j, {})[i] = backward
         via = [""] * len(self.pairs)
         for k in np.flatnonzero(p[:, MORAL] >= SUSPECT_FROM).tolist():
             one, other = (beside.get(end, {}) for end in self.pairs[k].tolist())

@@ -273,6 +273,16 @@ def test_wrong_options_give_one_line_and_write_nothing(infer, table, options, me
     assert not out.exists()
 
 
+@each("known", ['{"tiers": 5}', '{"tiers": {"a": 0, "c": NaN}}', '{"prior_odds": [1]}', '{"required": [null]}'])
+def test_malformed_knowledge_gives_one_line_and_writes_nothing(infer, table, tmp_path, known):
+    (tmp_path / "known.json").write_text(known)
+    code, text, error, out = infer(table, "--knowledge", tmp_path / "known.json")
+    assert (code, text) == (2, "")
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert not out.exists()
+
+
 @each("content", [b"", b"a,b\n", b"a\n1\n2\n", b"PK\x03\x04", b"a,b\nx,1\ny,2\nx,3\n"])
 def test_unusable_tables_give_one_line_and_write_nothing(infer, tmp_path, content):
     (tmp_path / "bad.csv").write_bytes(content)

@@ -46,8 +46,9 @@ def test_all_other_pairs_stay(p_dd3):
         forbidden=["a -- b"], required=["b -> c"], tiers=[["a", "b"], ["c"]], prior_odds=[("a", "d", 2)]
     )
     after = knowledge.apply(NAMES, p_dd3)
-    for i, j in [(0, 2), (1, 3), (2, 3)]:
+    for i, j in [(0, 2), (1, 3)]:
         assert np.array_equal(after[i, j], p_dd3[i, j])
+    assert after[2, 3].tolist() == [p_dd3[2, 3, 0] + p_dd3[2, 3, 2], p_dd3[2, 3, 1], 0.0]  # c, the last, has d alone
     assert np.array_equal(after, after.transpose(1, 0, 2))
 
 
@@ -56,6 +57,41 @@ def test_directions_and_tiers_leave_probabilities_alone(p_dd3):
     assert np.array_equal(knowledge.apply(NAMES, p_dd3), p_dd3)
     assert knowledge.forbids("c", "a")
     assert not knowledge.forbids("a", "c")
+
+
+KNOWN = [
+    {"tiers": [["d"], ["a", "b", "c"]]},
+    {"tiers": [["d"], ["a", "b", "c"]], "within_tiers": False},
+    {"tiers": [["a"], ["b"], ["c"], ["d"]]},
+    {"tiers": [["a"], ["b", "d"]], "forbidden": ["d -> c", "b -> d"]},
+    {"forbidden": ["c -- d", "b -- d", "a -- c"]},
+    {"required": ["a -> b", "d -> c"], "forbidden": ["b -> c"]},
+    {"required": ["a -- b"], "prior_odds": [("b", "c", 2)]},
+    {"prior_odds": [("a", "b", 2)]},
+]
+
+
+@each("known", KNOWN)
+def test_nothing_is_moral_without_a_possible_child(p_dd3, known):
+    knowledge = Knowledge(**known)
+    after = knowledge.apply(NAMES, p_dd3)
+    assert np.array_equal(after, after.transpose(1, 0, 2))
+    assert np.allclose(after.sum(axis=2), 1, atol=1e-15)
+    spoken = {frozenset(pair) for pair in knowledge.forbidden_pairs()} | {edge.pair for edge in knowledge.required}
+    spoken |= {frozenset(row[:2]) for row in knowledge.prior_odds}
+    out = {(b, a) for a, b in knowledge.arrows()}
+    for i, j in itertools.combinations(range(4), 2):
+        pair = {NAMES[i], NAMES[j]}
+        arrows = [[(parent, child) for parent in pair] for child in set(NAMES) - pair]
+        has_child = any(not any(knowledge.forbids(*way) or way in out for way in two) for two in arrows)
+        assert has_child or after[i, j, 2] == 0.0
+        if frozenset(pair) not in spoken:
+            assert after[i, j, 1] == p_dd3[i, j, 1]
+            assert not has_child or np.array_equal(after[i, j], p_dd3[i, j])
+
+
+def test_a_child_outside_the_table_is_not_excluded(p_dd3):
+    assert np.array_equal(Knowledge(tiers=[["a"], ["b"]]).apply(NAMES[:2], p_dd3[:2, :2]), p_dd3[:2, :2])
 
 
 def test_both_directions_forbidden_is_no_edge():
@@ -100,6 +136,20 @@ CONTRADICTIONS = {
     "three names": ({"forbidden": [("a", "b", "c")]}, "is not an edge"),
     "a number": ({"forbidden": 7}, "not a list of edges"),
     "flat tiers": ({"tiers": ["a", "b"]}, "must be a list of lists"),
+    "tiers in words": ({"tiers": {"a": 0, "b": "late"}}, "the tier of 'b' is 'late'; it must be a number"),
+    "a tier of None": ({"tiers": {"a": 0, "b": None}}, "the tier of 'b' is None; it must be a number"),
+    "a tier of NaN": ({"tiers": {"a": 0, "b": float("nan")}}, "the tier of 'b' is nan; it must be a number"),
+    "tiers as a number": ({"tiers": 5}, "tiers=5 must be a list of lists"),
+    "tiers as numbers": ({"tiers": [1, 2]}, "must be a list of lists"),
+    "no tier in tiers": ({"tiers": [["a"], None]}, "must be a list of lists"),
+    "odds as a number": ({"prior_odds": 5}, "prior_odds=5 is not a list of priors"),
+    "odds in one word": ({"prior_odds": "a -- b"}, "prior_odds='a -- b' is not a list of priors"),
+    "odds without names": ({"prior_odds": [1]}, "1 is not a prior"),
+    "odds of a number": ({"prior_odds": [[1, 2]]}, "1 is not an edge"),
+    "odds as a mapping each": ({"prior_odds": [{"a": 1, "b": 2}]}, "is not a prior"),
+    "a number as an edge": ({"required": [1]}, "1 is not an edge"),
+    "None as an edge": ({"required": [None]}, "None is not an edge"),
+    "a mapping as an edge": ({"required": [{"from": "a", "to": "b"}]}, "is not an edge"),
     "an unknown kind": ({"forbiden": []}, "'forbiden' is not a kind of knowledge"),
 }  # fmt: skip
 

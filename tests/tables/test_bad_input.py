@@ -323,6 +323,15 @@ def test_knowledge_about_a_column_that_was_left_out_says_so():
         gb.infer(frame, weights=WEIGHTS, forbidden=["a -- d"])
 
 
+@each(("encode", "tiers"), [(True, [["id"], ["a"]]), (False, [["id"], ["a"]]), (True, [["code"], ["a"]])])
+def test_knowledge_about_row_labels_says_so(encode, tiers):
+    frame = pd.DataFrame(GOOD, columns=list("abc"))
+    frame.insert(0, "id", [f"row {k}" for k in range(len(frame))])
+    frame = frame.assign(code=[f"x{k}" for k in range(len(frame))]) if encode else frame
+    with pytest.raises(KnowledgeError, match=f"'{tiers[0][0]}', which was left out of the table.*row labels"):
+        gb.infer(frame, weights=WEIGHTS, encode=encode, tiers=tiers)
+
+
 def test_a_failed_call_leaves_no_file(tmp_path):
     target = tmp_path / "out"
     with pytest.raises(GraphbamError):

@@ -13,6 +13,7 @@ forbidden edge         skeleton becomes exactly 0; none and moral share the rest
 required edge          skeleton becomes exactly 1
 prior odds k           the odds of skeleton are multiplied by k; none and moral keep their proportion
 tiers, one direction   nothing: they bind the orientation of edges, and are kept for it
+all of them            moral goes to none where they leave no variable that could be a common child
 =====================  ======================================================================================
 """
 
@@ -32,7 +33,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from graphbam.errors import KnowledgeError
-from graphbam.graphs.graph import NONE, SKELETON, BoolMatrix, Matrix
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Matrix
 
 EdgeLike: TypeAlias = str | Sequence[str]
 Tiers: TypeAlias = Sequence[Sequence[str]] | Mapping[str, int]
@@ -65,7 +66,7 @@ def read_edge(edge: EdgeLike) -> Edge:
     >>> str(read_edge(("a", "b"))), str(read_edge("a -> b"))
     ('a -- b', 'a -> b')
     """
-    parts = _split_edge(edge) if isinstance(edge, str) else list(edge)
+    parts = _split_edge(edge) if isinstance(edge, str) else _list_parts(edge)
     if isinstance(edge, Edge):
         parts = [edge.a, "->" if edge.is_directed else "--", edge.b]
     if len(parts) == 2:
@@ -86,6 +87,11 @@ def _split_edge(text: str) -> list[str]:
         if len(parts) == 2:
             return [parts[0].strip(), mark, parts[1].strip()]
     return [text]
+
+
+def _list_parts(value: Any) -> list[Any]:
+    """The parts of an edge or a prior; none where it has no such parts."""
+    return [] if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable) else list(value)
 
 
 @dataclass(frozen=True)
@@ -235,6 +241,45 @@ class Knowledge:
         number_d = np.array([self.tier_of.get(name, np.nan) for name in names], dtype=float)
         return number_d[:, None] > number_d[None, :]
 
+    def are_childless(self, names: Sequence[str], i: Any, j: Any) -> BoolMatrix:
+        """Tell of pairs, by place in `names`, whether every other variable is excluded as their common child.
+
+        No pair is where there is no other variable: a child outside the table is nothing that was said.
+
+        Examples
+        --------
+        >>> Knowledge(tiers=[["a"], ["b"], ["c"]]).are_childless(["a", "b", "c"], [0, 0, 1], [1, 2, 2]).tolist()
+        [False, True, True]
+        """
+        i, j = np.asarray(i), np.asarray(j)
+        number_d = np.array([self.tier_of.get(name, np.nan) for name in names], dtype=float)
+        first_n = np.fmax(number_d[i], number_d[j])  # the tier of the later parent
+
+        def is_in_time(child: Any, first: Any) -> Any:
+            late = child >= first if self.within_tiers else child > first
+            return late | np.isnan(child) | np.isnan(first)
+
+        tiered = np.sort(number_d[~np.isnan(number_d)])
+        n_early = np.searchsorted(tiered, first_n, side="left" if self.within_tiers else "right")
+        n_early = np.where(np.isnan(first_n), 0, n_early)
+        room_n = len(names) - n_early - is_in_time(number_d[i], first_n) - is_in_time(number_d[j], first_n)
+        against = self._heads_against(names)
+        n_against_d = np.array([len(against.get(k, ())) for k in range(len(names))])
+        for k in np.flatnonzero((room_n > 0) & (room_n <= n_against_d[i] + n_against_d[j])).tolist():
+            heads = (against.get(int(i[k]), set()) | against.get(int(j[k]), set())) - {int(i[k]), int(j[k])}
+            room_n[k] -= sum(bool(is_in_time(number_d[head], first_n[k])) for head in heads)
+        childless: BoolMatrix = (room_n <= 0) & (len(names) > 2)
+        return childless
+
+    def _heads_against(self, names: Sequence[str]) -> dict[int, set[int]]:
+        """By place of a variable, those it has no arrow to, as stated or since a required one comes back."""
+        place = {name: k for k, name in enumerate(names)}
+        against: dict[int, set[int]] = {}
+        for a, b in [*self._forbidden_arrows, *((b, a) for a, b in self.arrows())]:
+            if a in place and b in place:
+                against.setdefault(place[a], set()).add(place[b])
+        return against
+
     def names(self) -> list[str]:
         """Every variable mentioned, in order of appearance."""
         mentioned = [name for e in (*self.forbidden, *self.required) for name in (e.a, e.b)]
@@ -264,7 +309,7 @@ class Knowledge:
         )
 
     def apply(self, names: Sequence[str], p_dd3: Matrix) -> Matrix:
-        """Enforce forbidden edges, required edges and prior odds on probabilities.
+        """Enforce forbidden edges, required edges, prior odds and impossible common children on probabilities.
 
         Parameters
         ----------
@@ -294,18 +339,27 @@ class Knowledge:
             _multiply_odds(p_dd3, place[a], place[b], 0.0)
         for edge in self.required:
             p_dd3[[place[edge.a], place[edge.b]], [place[edge.b], place[edge.a]]] = [0.0, 1.0, 0.0]
+        i, j = np.triu_indices(len(names), 1)
+        alone = self.are_childless(names, i, j)
+        i, j = i[alone], j[alone]
+        p_dd3[i, j] = p_dd3[j, i] = leave_childless(p_dd3[i, j])
         return p_dd3
 
     # ── contradictions ────────────────────────────────────────────────────────────────────────────────────
 
-    def check_names(self, names: Sequence[str], left_out: Sequence[str] = ()) -> None:
-        """Refuse knowledge about variables the table does not have."""
+    def check_names(self, names: Sequence[str], left_out: Sequence[str] = (), labels: Sequence[str] = ()) -> None:
+        """Refuse knowledge about variables the table does not have, or had and lost as gappy, unwanted or labels."""
         known = set(names)
         for name in self.names():
             if name in left_out:
                 raise KnowledgeError(
                     f"knowledge names {name!r}, which was left out of the table. Keep it (fill its gaps, or "
                     "do not drop it), or take it out of the knowledge."
+                )
+            if name in labels:
+                raise KnowledgeError(
+                    f"knowledge names {name!r}, which was left out of the table: it holds text in which no entry "
+                    "repeats, and was taken for row labels. Make it numbers, or take it out of the knowledge."
                 )
             if name not in known:
                 near = difflib.get_close_matches(name, names, n=1)
@@ -351,6 +405,20 @@ def _multiply_odds(p_dd3: Matrix, i: int, j: int, odds: float) -> None:
     p_dd3[i, j] = p_dd3[j, i] = p / p.sum()
 
 
+def leave_childless(p_n3: Matrix) -> Matrix:
+    """Move what is moral to none, since there is no child; links stay.
+
+    Examples
+    --------
+    >>> leave_childless(np.array([[0.5, 0.25, 0.25]])).tolist()
+    [[0.75, 0.25, 0.0]]
+    """
+    p_n3 = p_n3.copy()
+    p_n3[:, NONE] += p_n3[:, MORAL]
+    p_n3[:, MORAL] = 0.0
+    return p_n3
+
+
 def find_cycle(arrows: Iterable[tuple[str, str]]) -> list[str]:
     """Find a directed cycle, first name repeated at the end; empty if there is none.
 
@@ -382,12 +450,11 @@ def _read_edges(kind: str, edges: Iterable[EdgeLike]) -> tuple[Edge, ...]:
 
 
 def _read_tiers(tiers: Tiers | None) -> tuple[tuple[str, ...], ...]:
-    if not tiers:
+    if tiers is None:
         return ()
     if isinstance(tiers, Mapping):
-        numbers = sorted(set(tiers.values()))
-        tiers = [[str(name) for name, number in tiers.items() if number == k] for k in numbers]
-    if isinstance(tiers, str) or any(isinstance(tier, str) for tier in tiers):
+        tiers = _order_tiers(tiers)
+    if not _is_list(tiers) or not all(_is_list(tier) for tier in tiers):
         raise KnowledgeError(f"tiers={tiers!r} must be a list of lists, as in [['age'], ['dose', 'diet']].")
     result = tuple(tuple(str(name) for name in tier) for tier in tiers)
     seen: dict[str, int] = {}
@@ -398,9 +465,26 @@ def _read_tiers(tiers: Tiers | None) -> tuple[tuple[str, ...], ...]:
     return result
 
 
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str)
+
+
+def _order_tiers(tier_of: Mapping[str, Any]) -> list[list[str]]:
+    """Tiers given by number, the lowest first."""
+    for name, number in tier_of.items():
+        if not isinstance(number, numbers.Real) or math.isnan(number):
+            raise KnowledgeError(
+                f"the tier of {str(name)!r} is {number!r}; it must be a number, as in {{'age': 0, 'dose': 1}}. Leave "
+                "out variables whose place is not known."
+            )
+    return [[str(name) for name, number in tier_of.items() if number == k] for k in sorted(set(tier_of.values()))]
+
+
 def _read_odds(prior_odds: PriorOdds | None) -> tuple[tuple[str, str, float], ...]:
-    if not prior_odds:
+    if prior_odds is None:
         return ()
+    if not _is_list(prior_odds):
+        raise KnowledgeError(f"prior_odds={prior_odds!r} is not a list of priors. Pass for example [('a', 'b', 3.0)].")
     rows = prior_odds.items() if isinstance(prior_odds, Mapping) else map(_split_odds, prior_odds)
     result: dict[frozenset[str], tuple[str, str, float]] = {}
     for edge_like, odds in rows:
@@ -419,6 +503,7 @@ def _read_odds(prior_odds: PriorOdds | None) -> tuple[tuple[str, str, float], ..
 
 
 def _split_odds(row: Sequence[Any]) -> tuple[EdgeLike, Any]:
-    if isinstance(row, str) or len(row) not in (2, 3):
+    parts = _list_parts(row)
+    if len(parts) not in (2, 3):
         raise KnowledgeError(f"{row!r} is not a prior; write (a, b, odds).")
-    return (row[0], row[1]) if len(row) == 2 else ((row[0], row[1]), row[2])
+    return (parts[0], parts[1]) if len(parts) == 2 else ((parts[0], parts[1]), parts[2])

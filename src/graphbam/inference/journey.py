@@ -211,7 +211,7 @@ def _prepare(data: Any, config: InferConfig, name: str | None = None) -> Prepare
     except MemoryError:
         raise TableError(f"{_describe(data, name)} does not fit into memory. Pass fewer rows or columns.") from None
     if config.knowledge:
-        config.knowledge.check_names(ready.names, left_out=(*ready.left_out, *config.drop))
+        config.knowledge.check_names(ready.names, (*ready.left_out, *config.drop), ready.labels)
     return ready
 
 

@@ -203,7 +203,7 @@ def _model_pairs(
         "j": j.tolist(),
         "skeleton": _floor(p_n3[:, SKELETON]).tolist(),
         "moral": _floor(p_n3[:, MORAL]).tolist(),
-        "via": suspect_children(result.probabilities)[i, j].tolist(),
+        "via": suspect_children(result)[i, j].tolist(),
         "fixed": _find_fixed(result, i, j),
         "forward": None,
         "backward": None,

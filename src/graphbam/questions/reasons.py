@@ -283,7 +283,7 @@ def find_reasons(result: Result, a: str, b: str) -> Reasons:
     """See `Result.why`."""
     i, j = find_pair(result.names, a, b)
     p_3 = result.probabilities[i, j]
-    child = int(suspect_children(result.probabilities)[i, j])
+    child = int(suspect_children(result)[i, j])
     rows = Rows.of(result)
     graph = result.graph()
     forward = backward = None

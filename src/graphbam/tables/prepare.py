@@ -94,6 +94,8 @@ class Prepared:
     """How much rows repeat each other: copies (`find_copies`), and neighbours among the others (`read_order`)."""
     left_out: tuple[str, ...] = ()
     """Columns that were left out because of missing values."""
+    labels: tuple[str, ...] = ()
+    """Columns that were taken for row labels and left out."""
     missing_md: BoolMatrix | None = None
     """Cells of `x_md` that were missing and have been filled in; None: none was."""
     set_md: BoolMatrix | None = None
@@ -155,6 +157,7 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
         features=features,
         redundancy=len(x_md) / len(once_md) * (1 + order.redundancy) - 1,
         left_out=gone,
+        labels=table.labels,
         **{name: _marked(marks_md, order_m, varying) for name, marks_md in cells.marks().items()},
     )
 

@@ -60,6 +60,8 @@ class Table:
     """Rows of the source, if not all of them were read."""
     rows: npt.NDArray[np.int64] | None = None
     """Which of them were, from 0 on; None: all, or several tables were joined."""
+    labels: tuple[str, ...] = ()
+    """Columns of the source that were taken for row labels and left out."""
 
     @property
     def n_rows(self) -> int:
@@ -118,7 +120,9 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
         labels = [str(label) for label in frame.iloc[:, 0]]
     warnings = tuple(suspect_transposed(names, labels, len(x_md)))
     n_found = n_rows if n_rows > len(x_md) else None
-    return Table(names, x_md, source, tuple(changes), warnings, n_rows_found=n_found, rows=rows)
+    is_there = set(names)
+    gone = tuple(name for name in frame.columns if name not in is_there)
+    return Table(names, x_md, source, tuple(changes), warnings, n_rows_found=n_found, rows=rows, labels=gone)
 
 
 def find_tables(folder: str | os.PathLike[str]) -> list[Path]:

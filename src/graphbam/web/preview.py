@@ -98,7 +98,7 @@ def _try_to_prepare(table: io.BytesIO, choices: Mapping[str, Any]) -> tuple[Prep
         experiment = read_experiment(table, config.interventions, encode=config.encode, drop=config.drop, limit=limit)
         ready = prepare(experiment, config.prepare)
         if config.knowledge:
-            config.knowledge.check_names(ready.names, left_out=(*ready.left_out, *config.drop))
+            config.knowledge.check_names(ready.names, (*ready.left_out, *config.drop), ready.labels)
     except GraphbamError as error:
         return None, spell_error(error)
     return ready, None
