@@ -10,7 +10,8 @@ Text, categories and dates become numbers only when asked (``encode``), because 
 - dates and durations: days since the earliest; how dates may be written is in `graphbam.tables.spelling`;
 - ordered categories, and lists given by the user: the position in that order; or the numbers given by the user;
 - two levels: 0 and 1, in alphabetical order;
-- levels that begin with different numbers ("18–25", "26–35"): ordered by those numbers;
+- levels that begin with different numbers ("18–25", "26–35", "1,000+"): ordered by those numbers, and refused if they
+  are in more than one unit ("900 g", "1.5 kg");
 - all other text is made of categories: every level gets the score that `scale_levels` finds in the other columns, and
   where these say nothing of the levels, 0 for the most frequent one, 1 for the next …
 
@@ -46,7 +47,16 @@ CHANCE = 0.05
 """Levels get scores if independent ones would follow the other columns as closely with at most this probability."""
 
 _TRUE_FALSE = {"true": 1.0, "false": 0.0}
-_LEADING_NUMBER = re.compile(r"\s*[<>≤≥~]?\s*([-+]?\d+(?:\.\d+)?)")
+_LEADING_NUMBER = re.compile(r"\s*[<>≤≥~]?\s*([-+−]?\d+(?:[.,]\d+|['’\s]\d{3}(?!\d))*)")
+_WORD_AFTER_NUMBER = re.compile(r"\d\s*\+?\s*([^\W\d_]+)")
+_UNITS = frozenset({
+    "ng", "µg", "ug", "mcg", "mg", "g", "kg", "t", "lb", "oz", "gram", "kilogram", "kilo", "ton", "tonne", "pound",
+    "ounce", "nm", "µm", "um", "mm", "cm", "m", "km", "in", "ft", "yd", "mi", "inch", "foot", "feet", "metre",
+    "meter", "yard", "mile", "kilometre", "kilometer", "µl", "ul", "ml", "cl", "dl", "l", "litre", "liter", "kb",
+    "mb", "gb", "tb", "KB", "MB", "GB", "TB", "ms", "s", "sec", "second", "min", "minute", "h", "hr", "hour", "d",
+    "day", "wk", "week", "mo", "month", "y", "yr", "year",
+})  # fmt: skip
+_MAGNITUDES = frozenset({"k", "K", "M", "thousand", "million", "mio", "billion", "bn"})
 _SHOWN_LEVELS = 4
 
 
@@ -247,6 +257,11 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
     words = cells.astype("str").where(cells.notna(), None)
     if not encode:
         return Coded(None, problem, is_label=_are_labels(cells))
+    distinct = words.dropna().unique().tolist()
+    units = find_units(distinct) if len(distinct) > 2 else {}
+    if len(units) > 1:
+        beside = " beside ".join(map(_shorten, list(units.values())[:2]))
+        return Coded(None, f"numbers in more than one unit ({beside}): write all of them in one")
     if _are_labels(cells) and n_rows > 2:
         return Coded(None, f"text in which all {n_rows} entries differ, so it cannot be coded", is_label=True)
     levels, rule = order_levels(words.dropna().tolist())
@@ -281,18 +296,49 @@ def order_levels(words: Sequence[str]) -> tuple[list[str], str]:
     --------
     >>> order_levels(["pear", "fig", "fig", "apple"])
     (['fig', 'apple', 'pear'], 'by falling frequency')
-    >>> order_levels(["100+", "18-25", "26-99"])[0]
-    ['18-25', '26-99', '100+']
+    >>> order_levels(["1,000+", "18-25", "26-999"])[0]
+    ['18-25', '26-999', '1,000+']
     """
     counts: dict[str, int] = {}
     for word in words:
         counts[word] = counts.get(word, 0) + 1
     if len(counts) <= 2:
         return sorted(counts), "in alphabetical order"
-    starts = {word: float(match[1]) for word in counts if (match := _LEADING_NUMBER.match(word))}
-    if len(starts) == len(counts) == len(set(starts.values())):
+    starts = _read_starts(list(counts))
+    if len(counts) == len(set(starts.values())):
         return sorted(counts, key=lambda word: starts[word]), "by the number each level begins with"
     return sorted(counts, key=lambda word: (-counts[word], word)), BY_FREQUENCY
+
+
+def _read_starts(levels: Sequence[str]) -> dict[str, float]:
+    """The number that each level begins with, all written in one way; none at all if one level has no such number."""
+    matches = [_LEADING_NUMBER.match(level) for level in levels]
+    numbers = read_spelled([match and match[1] for match in matches]) if all(matches) else None
+    return {} if numbers is None else dict(zip(levels, numbers.tolist(), strict=True))
+
+
+def find_units(levels: Sequence[str]) -> dict[str, str]:
+    """Units of levels that begin with numbers, each with the first level that has it; none if one has no number.
+
+    A level without a unit counts only beside words for thousands or millions.
+
+    Examples
+    --------
+    >>> find_units(["5.9 kg", "7 kg", "900 g"]), find_units(["1 year", "2-5 years"]), find_units(["1 low", "2 high"])
+    ({'kg': '5.9 kg', 'g': '900 g'}, {'year': '1 year'}, {})
+    >>> find_units(["500-999", "1k+"])
+    {'': '500-999', 'k': '1k+'}
+    """
+    units: dict[str, str] = {}
+    for level in levels if _read_starts(levels) else ():
+        words = _WORD_AFTER_NUMBER.findall(level)
+        for word in words or [""]:
+            unit = word if word in _UNITS else word.lower().removesuffix("s") if len(word) > 2 else word
+            if not unit or unit in _UNITS | _MAGNITUDES:
+                units.setdefault(unit, level)
+    if "" in units and not _MAGNITUDES & set(units):
+        del units[""]
+    return units
 
 
 # ── categories ────────────────────────────────────────────────────────────────────────────────────────────
