@@ -62,10 +62,32 @@ def test_numbers_that_are_given_are_used():
         read_table(frame, encode={"m": {"low": 1, "high": 7}})
 
 
-@each("encode", [7, None, [3], {"m": "low"}, {"m": 3}, {"m": {"low": "one", "mid": 2, "high": 3}}])
+@each(
+    "encode",
+    [
+        7,
+        None,
+        [3],
+        {"m": "low"},
+        {"m": 3},
+        {"m": ["low", "low", "mid", "high"]},
+        {"m": {"low": "one", "mid": 2, "high": 3}},
+    ],
+)
 def test_what_encode_cannot_mean_is_refused(encode):
     with pytest.raises(ConfigError, match="encode"):
         read_table({"m": ["low", "high", "mid", "low"], "a": [1.0, 2, 4, 3]}, encode=encode)
+
+
+def test_levels_are_named_as_they_are_written():
+    levels = ["500-999", "1,000-4,999", "a-1"]
+    table = read_table({"a": np.arange(9.0), "m": levels * 3}, encode={"m": dict.fromkeys(levels, -2.5)})
+    assert all(f"{level!r} → −2.5" in table.changes[0] for level in levels)
+
+
+def test_a_level_that_is_given_twice_is_refused():
+    with pytest.raises(ConfigError, match="for column 'm', with 'low' twice"):
+        read_table({"m": ["low", "high"] * 3, "a": np.arange(6.0)}, encode={"m": ["low", "low", "high"]})
 
 
 @each("seed", range(3))

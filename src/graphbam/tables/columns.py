@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -32,7 +33,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from graphbam.errors import ConfigError, Setting
-from graphbam.tables.spelling import blank_missing, read_dates, read_spelled
+from graphbam.tables.spelling import blank_missing, find_stray, read_dates, read_spelled
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 Matrix: TypeAlias = npt.NDArray[np.float64]
@@ -71,7 +72,7 @@ class Coded:
     is_label: bool = False
     """Text in which no entry repeats, such as identifiers."""
     is_spoilt: bool = False
-    """Text in fewer than half of the cells, numbers in the others: to be corrected, not coded."""
+    """Numbers with text in fewer than half of the cells, or dates with few other cells: to be corrected, not coded."""
     levels: tuple[str, ...] = ()
     """Of categories: what the numbers 0, 1 … stand for, the most frequent level first; they wait for `scale_levels`."""
 
@@ -113,6 +114,8 @@ def _check_levels(name: str, levels: Any) -> None:
         found = "not all of them numbers"
     elif isinstance(levels, str) or not isinstance(levels, Collection):
         found = "which is no list"
+    elif twice := [level for level, count in Counter(levels).items() if count > 1]:
+        found = f"with {twice[0]!r} twice"
     else:
         return
     raise ConfigError(
@@ -228,6 +231,10 @@ def _code_objects(column: pd.Series, encode: bool) -> Coded:
         at = int(is_text.argmax())
         tell = ", of which no day tells whether they are written day first or month first: write them year first"
         return Coded(None, f"dates (first: row {cells.index[at] + 1}, {cells.iloc[at]!r}){tell if encode else ''}")
+    stray = find_stray(cells)
+    if stray is not None:
+        first = f"first: row {cells.index[stray] + 1}, {_shorten(cells.iloc[stray])}"
+        return Coded(None, f"dates, but some cells are none or are written in another way ({first})", is_spoilt=True)
     return _code_text(cells, is_text, encode)
 
 
@@ -249,7 +256,9 @@ def _to_numbers(cells: pd.Series) -> Vector:
 
 def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -> Coded:
     n_text, n_rows = int(is_text.sum()), len(cells)
-    share = f"all {n_rows} rows" if n_text == n_rows else f"{n_text} of {n_rows} rows"
+    share = (
+        ("the only row" if n_rows == 1 else f"all {n_rows} rows") if n_text == n_rows else f"{n_text} of {n_rows} rows"
+    )
     at = int(is_text.argmax())
     problem = f"text in {share} (first: row {cells.index[at] + 1}, {_shorten(cells.iloc[at])})"
     if n_text < cells.notna().sum():
@@ -271,7 +280,8 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
 
 
 def _spell_codes(codes: Mapping[Any, float], rule: str) -> str:
-    shown = ", ".join(f"{level!r} → {codes[level]:.3g}".replace("-", "−") for level in list(codes)[:_SHOWN_LEVELS])
+    numbers = {level: f"{code:.3g}".replace("-", "−") for level, code in codes.items()}
+    shown = ", ".join(f"{level!r} → {numbers[level]}" for level in list(codes)[:_SHOWN_LEVELS])
     dots = f", … {len(codes)} levels" if len(codes) > _SHOWN_LEVELS else ""
     return f"text coded {rule} ({shown}{dots})"
 
