@@ -177,7 +177,7 @@ def find_stray(cells: pd.Series) -> int | None:
     >>> find_stray(pd.Series(["2010-11", "2011-12", "2012-13", "2013-14"]))
     """
     words = cells.dropna().map(str).astype(object)
-    year_first = words.where([_LIKE_ISO.fullmatch(word) is not None for word in words], None)
+    year_first = words.map(lambda word: word if _LIKE_ISO.fullmatch(word) else None).astype(object)
     found = [pd.to_datetime(year_first, format="ISO8601", errors="coerce", utc=True).notna()]
     samples = [word for word in words.unique() if _LIKE_DATE.fullmatch(word)][:_SAMPLES]
     for form in {form for word in samples for formats in _find_formats(word).values() for form in formats}:
