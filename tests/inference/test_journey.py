@@ -216,7 +216,7 @@ def test_one_bad_table_does_not_lose_the_others(frame, tmp_path):
     bad, good = gb.infer_many(tmp_path, weights=PartialCorrelation())
     assert isinstance(bad, Failure)
     assert bad.source.endswith("bad.csv")
-    assert "line 3, has 1 cells" in bad.message
+    assert "line 3, has 1 cell where" in bad.message
     assert good.names == tuple("abcde")
 
 

@@ -93,6 +93,9 @@ REFUSED_FILES = {
     "ragged, too long": ("t.csv", ragged(), "line 18, has 4 cells where the header promises 3"),
     "ragged, too short": ("t.csv", short_row(), "line 10, has 2 cells where the header promises 3"),
     "unknown delimiter": ("t.csv", b"a~b\n1~2\n3~4\n", "check the delimiter"),
+    "unknown delimiter and text": ("t.csv", b"a~b\nu~2\nv~4\nw~1\n", "only the column 'a~b'.* row labels.* delimiter"),
+    "a row of one cell": ("t.csv", b"a,b\n1,2\n3\n", "line 3, has 1 cell where the header promises 2"),
+    "rows called by numbers": ("t.csv", b"id,a,b\n#1,2,3\n#2,5,1\n#3,1,1\n", "found 3 sample"),
     "unclosed quote": ("t.csv", b'a,b\n1,"2\n3,4\n' * 9 + b"5,6\n", "t.csv"),
     "zip without a table": ("t.csv", zipped("notes.md"), "holds no file with a table; looked for names"),
     "zip of two": ("t.zip", zipped("a.csv", "b.csv"), r"has 2 files with tables: 'a.csv', .* as in '.*t.zip::a.csv'"),
@@ -231,6 +234,11 @@ REPAIRED = {
     "blank lines between": ("t.csv", good_csv().replace(b"\n", b"\n\n"), "abc", ""),
     "no header": ("t.csv", good_csv().split(b"\n", 1)[1], ["x0", "x1", "x2"], "no header found"),
     "comment above": ("t.csv", b"# made by a machine\n" + good_csv(), "abc", ""),
+    "comment below the names": ("t.csv", good_csv().replace(b"\n", b"\n# units: cm, kg\n#\n", 1), "abc", ""),
+    "comment below, semicolons": (
+        "t.csv", good_csv(sep=";").replace(b"\n", b"\n# units: cm\n", 1), "abc", "semicolon"),
+    "delimiter in the first line": ("t.csv", b"sep=,\r\n" + good_csv(lineterminator="\r\n"), "abc", ""),
+    "semicolon in the first line": ("t.csv", b'\xef\xbb\xbf"sep=;"\n' + decimal_commas(), "abc", "semicolon"),
     "names in a comment": ("t.txt", b"# a b c\n" + good_csv(sep=" ").split(b"\n", 1)[1], "abc", "comment line"),
     "row numbers": ("t.csv", pd.DataFrame(GOOD, columns=list("abc")).to_csv().encode(), "abc", "row labels"),
     "names left out by R": ("t.txt", b"a b c\n" + b"".join(

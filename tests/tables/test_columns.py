@@ -62,10 +62,32 @@ def test_numbers_that_are_given_are_used():
         read_table(frame, encode={"m": {"low": 1, "high": 7}})
 
 
-@each("encode", [7, None, [3], {"m": "low"}, {"m": 3}, {"m": {"low": "one", "mid": 2, "high": 3}}])
+@each(
+    "encode",
+    [
+        7,
+        None,
+        [3],
+        {"m": "low"},
+        {"m": 3},
+        {"m": ["low", "low", "mid", "high"]},
+        {"m": {"low": "one", "mid": 2, "high": 3}},
+    ],
+)
 def test_what_encode_cannot_mean_is_refused(encode):
     with pytest.raises(ConfigError, match="encode"):
         read_table({"m": ["low", "high", "mid", "low"], "a": [1.0, 2, 4, 3]}, encode=encode)
+
+
+def test_levels_are_named_as_they_are_written():
+    levels = ["500-999", "1,000-4,999", "a-1"]
+    table = read_table({"a": np.arange(9.0), "m": levels * 3}, encode={"m": dict.fromkeys(levels, -2.5)})
+    assert all(f"{level!r} → −2.5" in table.changes[0] for level in levels)
+
+
+def test_a_level_that_is_given_twice_is_refused():
+    with pytest.raises(ConfigError, match="for column 'm', with 'low' twice"):
+        read_table({"m": ["low", "high"] * 3, "a": np.arange(6.0)}, encode={"m": ["low", "low", "high"]})
 
 
 @each("seed", range(3))
@@ -129,6 +151,33 @@ def test_what_has_an_order_keeps_it():
     assert np.array_equal(found["age"], frame["age"].map({"18-25": 0, "26-35": 1, "36-45": 2}))
     assert np.array_equal(found["soil"], frame["soil"].map({"sand": 0, "peat": 1, "loam": 2, "clay": 3}))
     assert any("'tree': text coded by scores that follow the other columns" in change for change in table.changes)
+
+
+ORDERED = {
+    "brackets": ["500-999", "1,000-4,999", "5,000+"],
+    "units": ["500 m", "800 m", "1,500 m", "2,500 m"],
+    "spaces": ["100 - 200 €", "500 - 1 000 €", "1 000 - 20 000 €", "20 000 €"],
+    "apostrophes": ["500 to 999", "1'000 to 9'999", "10'000 to 20'000"],
+    "decimal commas": ["0,800 kg", "1,5 kg", "1,750 kg", "12 kg"],
+    "decimals": ["−0.5 V", "0.25 V", "1.5 V", "12 V"],
+    "words": ["1 very low", "2 low", "3 medium", "4 high"],
+    "one unit": ["1 year", "2 years", "3-10 years", "11+"],
+}
+
+
+@each("levels", ORDERED.values(), ids=ORDERED)
+def test_levels_are_ordered_by_the_numbers_they_begin_with(levels):
+    rows = np.random.default_rng(0).permutation(np.arange(40) % len(levels))
+    table = read_table({"a": np.arange(40.0), "kind": [levels[k] for k in rows]}, encode=True)
+    assert table.x_md[:, 1].tolist() == rows.tolist()
+
+
+@each("levels", [["5.9 kg", "7 kg", "12442.9 g"], ["1 day", "2 weeks", "3 months"], ["500-999", "1k-5k", "5k+"]])
+def test_numbers_in_more_than_one_unit_are_not_ordered(levels):
+    frame = {"a": np.arange(12.0), "b": np.arange(12.0) ** 2, "kind": levels * 4}
+    with pytest.raises(TableError, match=r"'kind' holds numbers in more than one unit \('.*' beside '.*'\): write all"):
+        read_table(frame, encode=True)
+    assert read_table(frame, encode={"kind": levels}).x_md[:3, 2].tolist() == [0, 1, 2]
 
 
 def test_missing_cells_stay_missing_and_say_nothing():

@@ -323,6 +323,13 @@ def test_text_among_numbers_is_refused_even_with_encode():
         read_table(frame, encode=True)
 
 
+def test_one_is_not_many():
+    assert read_table(FRAME.head(1)).source == "a DataFrame with 1 row and 3 columns"
+    with pytest.raises(TableError, match="and 1 more column like that"):
+        read_table(FRAME.assign(**{name: ["u", "v"] * 6 for name in "defg"}))
+    assert code_column(pd.Series(["u"]), "v").note == "text in the only row (first: row 1, 'u')"
+
+
 def test_identifiers_are_left_out_when_coding():
     table = read_table(FRAME.assign(key=[f"k{i}" for i in range(12)]), encode=True)
     assert table.names == ("a", "b", "c")

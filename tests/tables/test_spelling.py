@@ -98,6 +98,30 @@ def test_dates_that_may_be_read_either_way_are_refused(form):
     assert read_table(dated(same), encode=True).x_md[:, 0].tolist() == [0, 32, 62, 32]
 
 
+SPOILT = {
+    "a word": (["2024-01-05"] * 11 + ["unknown"], 12, "unknown"),
+    "a word first": (["unknown", *["31.12.2023"] * 5, *["1.2.2024"] * 6], 1, "unknown"),
+    "day first among month first": (["1/31/2024"] * 6 + ["31/12/2023"] + ["2/3/2024"] * 5, 7, "31/12/2023"),
+    "two ways, half and half": (["2024-01-05", "2024-01-31"] * 3 + ["31.12.2023"] * 6, 7, "31.12.2023"),
+    "a number": (["2024-01-05"] * 11 + [7], 12, "7"),
+    "no such day": ([f"2024-02-{k}" for k in range(19, 31)], 12, "2024-02-30"),
+}
+
+
+@each("encode", [False, True])
+@each(("cells", "row", "shown"), SPOILT.values(), ids=SPOILT)
+def test_spoilt_dates_are_to_be_corrected_not_coded(cells, row, shown, encode):
+    says = rf"'when' holds dates, but .* \(first: row {row}, '?{shown}'?\)\. Correct those cells.*drop=\['when'\]"
+    with pytest.raises(TableError, match=says):
+        read_table({"a": np.arange(12.0), "b": np.arange(12.0) ** 2, "when": cells}, encode=encode)
+
+
+def test_text_with_few_dates_is_no_spoilt_date():
+    cells = ["2024-01-05"] * 6 + ["before", "after"] * 3
+    table = read_table({"a": np.arange(12.0), "b": np.arange(12.0) ** 2, "when": cells}, encode=True)
+    assert "text coded" in table.changes[-1]
+
+
 @each(
     "cells",
     [["18-25", "26-35", "36-45"], ["plot 1", "plot 2", "plot 3"], ["1.2.3", "1.2.4", "1.3.1"], ["45.13.2020"] * 3],

@@ -10,7 +10,8 @@ Text, categories and dates become numbers only when asked (``encode``), because 
 - dates and durations: days since the earliest; how dates may be written is in `graphbam.tables.spelling`;
 - ordered categories, and lists given by the user: the position in that order; or the numbers given by the user;
 - two levels: 0 and 1, in alphabetical order;
-- levels that begin with different numbers ("18–25", "26–35"): ordered by those numbers;
+- levels that begin with different numbers ("18–25", "26–35", "1,000+"): ordered by those numbers, and refused if they
+  are in more than one unit ("900 g", "1.5 kg");
 - all other text is made of categories: every level gets the score that `scale_levels` finds in the other columns, and
   where these say nothing of the levels, 0 for the most frequent one, 1 for the next …
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -31,7 +33,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from graphbam.errors import ConfigError, Setting
-from graphbam.tables.spelling import blank_missing, read_dates, read_spelled
+from graphbam.tables.spelling import blank_missing, find_stray, read_dates, read_spelled
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 Matrix: TypeAlias = npt.NDArray[np.float64]
@@ -46,7 +48,16 @@ CHANCE = 0.05
 """Levels get scores if independent ones would follow the other columns as closely with at most this probability."""
 
 _TRUE_FALSE = {"true": 1.0, "false": 0.0}
-_LEADING_NUMBER = re.compile(r"\s*[<>≤≥~]?\s*([-+]?\d+(?:\.\d+)?)")
+_LEADING_NUMBER = re.compile(r"\s*[<>≤≥~]?\s*([-+−]?\d+(?:[.,]\d+|['’\s]\d{3}(?!\d))*)")
+_WORD_AFTER_NUMBER = re.compile(r"\d\s*\+?\s*([^\W\d_]+)")
+_UNITS = frozenset({
+    "ng", "µg", "ug", "mcg", "mg", "g", "kg", "t", "lb", "oz", "gram", "kilogram", "kilo", "ton", "tonne", "pound",
+    "ounce", "nm", "µm", "um", "mm", "cm", "m", "km", "in", "ft", "yd", "mi", "inch", "foot", "feet", "metre",
+    "meter", "yard", "mile", "kilometre", "kilometer", "µl", "ul", "ml", "cl", "dl", "l", "litre", "liter", "kb",
+    "mb", "gb", "tb", "KB", "MB", "GB", "TB", "ms", "s", "sec", "second", "min", "minute", "h", "hr", "hour", "d",
+    "day", "wk", "week", "mo", "month", "y", "yr", "year",
+})  # fmt: skip
+_MAGNITUDES = frozenset({"k", "K", "M", "thousand", "million", "mio", "billion", "bn"})
 _SHOWN_LEVELS = 4
 
 
@@ -61,7 +72,7 @@ class Coded:
     is_label: bool = False
     """Text in which no entry repeats, such as identifiers."""
     is_spoilt: bool = False
-    """Text in fewer than half of the cells, numbers in the others: to be corrected, not coded."""
+    """Numbers with text in fewer than half of the cells, or dates with few other cells: to be corrected, not coded."""
     levels: tuple[str, ...] = ()
     """Of categories: what the numbers 0, 1 … stand for, the most frequent level first; they wait for `scale_levels`."""
 
@@ -103,6 +114,8 @@ def _check_levels(name: str, levels: Any) -> None:
         found = "not all of them numbers"
     elif isinstance(levels, str) or not isinstance(levels, Collection):
         found = "which is no list"
+    elif twice := [level for level, count in Counter(levels).items() if count > 1]:
+        found = f"with {twice[0]!r} twice"
     else:
         return
     raise ConfigError(
@@ -218,6 +231,10 @@ def _code_objects(column: pd.Series, encode: bool) -> Coded:
         at = int(is_text.argmax())
         tell = ", of which no day tells whether they are written day first or month first: write them year first"
         return Coded(None, f"dates (first: row {cells.index[at] + 1}, {cells.iloc[at]!r}){tell if encode else ''}")
+    stray = find_stray(cells)
+    if stray is not None:
+        first = f"first: row {cells.index[stray] + 1}, {_shorten(cells.iloc[stray])}"
+        return Coded(None, f"dates, but some cells are none or are written in another way ({first})", is_spoilt=True)
     return _code_text(cells, is_text, encode)
 
 
@@ -239,7 +256,9 @@ def _to_numbers(cells: pd.Series) -> Vector:
 
 def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -> Coded:
     n_text, n_rows = int(is_text.sum()), len(cells)
-    share = f"all {n_rows} rows" if n_text == n_rows else f"{n_text} of {n_rows} rows"
+    share = (
+        ("the only row" if n_rows == 1 else f"all {n_rows} rows") if n_text == n_rows else f"{n_text} of {n_rows} rows"
+    )
     at = int(is_text.argmax())
     problem = f"text in {share} (first: row {cells.index[at] + 1}, {_shorten(cells.iloc[at])})"
     if n_text < cells.notna().sum():
@@ -247,6 +266,11 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
     words = cells.astype("str").where(cells.notna(), None)
     if not encode:
         return Coded(None, problem, is_label=_are_labels(cells))
+    distinct = words.dropna().unique().tolist()
+    units = find_units(distinct) if len(distinct) > 2 else {}
+    if len(units) > 1:
+        beside = " beside ".join(map(_shorten, list(units.values())[:2]))
+        return Coded(None, f"numbers in more than one unit ({beside}): write all of them in one")
     if _are_labels(cells) and n_rows > 2:
         return Coded(None, f"text in which all {n_rows} entries differ, so it cannot be coded", is_label=True)
     levels, rule = order_levels(words.dropna().tolist())
@@ -256,7 +280,8 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
 
 
 def _spell_codes(codes: Mapping[Any, float], rule: str) -> str:
-    shown = ", ".join(f"{level!r} → {codes[level]:.3g}".replace("-", "−") for level in list(codes)[:_SHOWN_LEVELS])
+    numbers = {level: f"{code:.3g}".replace("-", "−") for level, code in codes.items()}
+    shown = ", ".join(f"{level!r} → {numbers[level]}" for level in list(codes)[:_SHOWN_LEVELS])
     dots = f", … {len(codes)} levels" if len(codes) > _SHOWN_LEVELS else ""
     return f"text coded {rule} ({shown}{dots})"
 
@@ -281,18 +306,49 @@ def order_levels(words: Sequence[str]) -> tuple[list[str], str]:
     --------
     >>> order_levels(["pear", "fig", "fig", "apple"])
     (['fig', 'apple', 'pear'], 'by falling frequency')
-    >>> order_levels(["100+", "18-25", "26-99"])[0]
-    ['18-25', '26-99', '100+']
+    >>> order_levels(["1,000+", "18-25", "26-999"])[0]
+    ['18-25', '26-999', '1,000+']
     """
     counts: dict[str, int] = {}
     for word in words:
         counts[word] = counts.get(word, 0) + 1
     if len(counts) <= 2:
         return sorted(counts), "in alphabetical order"
-    starts = {word: float(match[1]) for word in counts if (match := _LEADING_NUMBER.match(word))}
-    if len(starts) == len(counts) == len(set(starts.values())):
+    starts = _read_starts(list(counts))
+    if len(counts) == len(set(starts.values())):
         return sorted(counts, key=lambda word: starts[word]), "by the number each level begins with"
     return sorted(counts, key=lambda word: (-counts[word], word)), BY_FREQUENCY
+
+
+def _read_starts(levels: Sequence[str]) -> dict[str, float]:
+    """The number that each level begins with, all written in one way; none at all if one level has no such number."""
+    matches = [_LEADING_NUMBER.match(level) for level in levels]
+    numbers = read_spelled([match and match[1] for match in matches]) if all(matches) else None
+    return {} if numbers is None else dict(zip(levels, numbers.tolist(), strict=True))
+
+
+def find_units(levels: Sequence[str]) -> dict[str, str]:
+    """Units of levels that begin with numbers, each with the first level that has it; none if one has no number.
+
+    A level without a unit counts only beside words for thousands or millions.
+
+    Examples
+    --------
+    >>> find_units(["5.9 kg", "7 kg", "900 g"]), find_units(["1 year", "2-5 years"]), find_units(["1 low", "2 high"])
+    ({'kg': '5.9 kg', 'g': '900 g'}, {'year': '1 year'}, {})
+    >>> find_units(["500-999", "1k+"])
+    {'': '500-999', 'k': '1k+'}
+    """
+    units: dict[str, str] = {}
+    for level in levels if _read_starts(levels) else ():
+        words = _WORD_AFTER_NUMBER.findall(level)
+        for word in words or [""]:
+            unit = word if word in _UNITS else word.lower().removesuffix("s") if len(word) > 2 else word
+            if not unit or unit in _UNITS | _MAGNITUDES:
+                units.setdefault(unit, level)
+    if "" in units and not _MAGNITUDES & set(units):
+        del units[""]
+    return units
 
 
 # ── categories ────────────────────────────────────────────────────────────────────────────────────────────

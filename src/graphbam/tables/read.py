@@ -115,7 +115,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
         near = not_among(unknown, list(frame.columns))
         raise TableError(Setting("encode"), f" names the column {unknown!r}, {near}")
     names, x_md = _code_columns(frame, encode, source, changes)
-    _check_width(names, x_md, source)
+    _check_width(names, x_md, source, list(frame.columns))
     if frame.columns[0] not in names:  # taken for row labels
         labels = [str(label) for label in frame.iloc[:, 0]]
     warnings = tuple(suspect_transposed(names, labels, len(x_md)))
@@ -164,11 +164,15 @@ def load_frame(data: Any, limit: RowLimit = ALL) -> Loaded:
         data, n_before = _thin_out(data, limit)
         found, kind = _load_memory(data)
         n_rows = len(found) if n_before is None else n_before
-        changes, source = [], f"{kind} with {n_rows} rows and {found.shape[1]} columns"
+        changes, source = [], f"{kind} with {_count(n_rows, 'row')} and {_count(found.shape[1], 'column')}"
     frame, rows = _as_frame(found), limit.choose(n_rows)
     if rows is not None and len(frame) == n_rows:  # what was not read in pieces
         frame = take_rows(frame, rows)
     return Loaded(frame, source, changes + limit.tell(n_rows), n_rows, rows)
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
 def _thin_out(data: Any, limit: RowLimit) -> tuple[Any, int | None]:
@@ -423,8 +427,8 @@ def suspect_transposed(names: Sequence[str], labels: Sequence[str], n_rows: int)
         return []
     called = f"called {', '.join(map(repr, names[:3]))}, …" + (f" and rows {labels[0]!r}, …" if labels else "")
     return [
-        f"the table may lie on its side: {n_rows} rows but {len(names)} columns, {called}; if the rows are the "
-        "variables, transpose it"
+        f"the table may lie on its side: {_count(n_rows, 'row')} but {len(names)} columns, {called}; "
+        "if the rows are the variables, transpose it"
     ]
 
 
@@ -458,7 +462,7 @@ def _drop_labels(coded: dict[str, Coded], encode: Encode, changes: list[str]) ->
 def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode) -> None:
     """Say which columns are not made of numbers; text is offered to be coded, spoilt numbers to be corrected."""
     shown = [f"column {name!r} holds {one.note}" for name, one in unreadable.items()]
-    more = f"; and {len(shown) - 3} more columns like that" if len(shown) > 3 else ""
+    more = f"; and {_count(len(shown) - 3, 'more column')} like that" if len(shown) > 3 else ""
     if any(one.note.startswith("complex") for one in unreadable.values()):
         shown[0] = f"Complex data not supported: {shown[0]}"
     advice: list[str | Setting] = []
@@ -480,12 +484,13 @@ def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode
     raise TableError(found, first[0].upper() + first[1:], *advice[1:], Setting("drop", list(unreadable)[:8]), leave)
 
 
-def _check_width(names: Sequence[str], x_md: Matrix, source: str) -> None:
-    n_columns = len(names)
-    if n_columns < 2:
-        only = f", {names[0]!r}" if names else ""
-        raise TableError(
-            f"{source}: {n_columns} feature(s) (shape={x_md.shape}) while a minimum of 2 is required; found "
-            f"{'one column' if names else 'no column'}{only}. A graph needs at least two columns of numbers; "
-            "check the delimiter."
-        )
+def _check_width(names: Sequence[str], x_md: Matrix, source: str, columns: Sequence[str]) -> None:
+    if len(names) >= 2:
+        return
+    found = f"one column, {names[0]!r}" if names else "no column"
+    if not names and len(columns) == 1:
+        found = f"only the column {columns[0]!r}, which holds text in which no entry repeats: taken for row labels"
+    raise TableError(
+        f"{source}: {len(names)} feature(s) (shape={x_md.shape}) while a minimum of 2 is required; found {found}. "
+        "A graph needs at least two columns of numbers; check the delimiter."
+    )

@@ -33,12 +33,14 @@ _LIKE_DATE = re.compile(
     r"(\d{1,2}[./\s-]+([a-z]{3,9}|\d{1,2})[./,\s-]+|[a-z]{3,9}\s+\d{1,2},?\s+)(\d{4}|\d\d)(\D.*)?",
     re.IGNORECASE,
 )
+_LIKE_ISO = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?(\D.*)?")
 _NAMED = ("%d-{}-%Y", "%d {} %Y", "%d. {} %Y", "%d/{}/%Y", "{} %d, %Y", "{} %d %Y", "%d-{}-%y", "%d {} %y")
 _DATES = {
     "day first": ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%d.%m.%y", "%d/%m/%y"),
     "month first": ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y"),
     "with the names of months": tuple(form.format(month) for form in _NAMED for month in ("%b", "%B")),
 }
+_SAMPLES = 20  # cells that show how dates are written
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", ", %H:%M:%S")
 
 
@@ -149,7 +151,8 @@ def read_dates(cells: pd.Series) -> Dates | None:
     if dates.notna().sum() == cells.notna().sum():
         return Dates(dates)
     found: dict[str, pd.Series] = {}
-    for rule, formats in _find_formats(cells).items():
+    first = next((cell for cell in cells if isinstance(cell, str)), "")
+    for rule, formats in _find_formats(first).items():
         for one in formats:
             dates = pd.to_datetime(cells, format=one, errors="coerce")
             if dates.notna().sum() == cells.notna().sum():
@@ -160,13 +163,38 @@ def read_dates(cells: pd.Series) -> Dates | None:
     return Dates(dates, rule) if all(dates.equals(other) for other in found.values()) else Dates(None)
 
 
-def _find_formats(cells: pd.Series) -> dict[str, list[str]]:
-    """Formats in which the first cell is a date, by how they are to be called."""
-    first = next((cell for cell in cells if isinstance(cell, str)), "")
-    if not _LIKE_DATE.fullmatch(first):
+def find_stray(cells: pd.Series) -> int | None:
+    """Place of the first cell that is no date, or not written as most are, where nearly all are dates; else None.
+
+    Nearly all are at least three, and nine in ten or all but one of the cells that are not missing.
+
+    Examples
+    --------
+    >>> find_stray(pd.Series(["2024-01-01", "2024-01-03", "unknown", "2024-01-02"]))
+    2
+    >>> find_stray(pd.Series(["31/12/2023", "1/13/2024", "1/14/2024", "1/15/2024"]))
+    0
+    >>> find_stray(pd.Series(["2010-11", "2011-12", "2012-13", "2013-14"]))
+    """
+    words = cells.dropna().map(str).astype(object)
+    year_first = words.map(lambda word: word if _LIKE_ISO.fullmatch(word) else None).astype(object)
+    found = [pd.to_datetime(year_first, format="ISO8601", errors="coerce", utc=True).notna()]
+    samples = [word for word in words.unique() if _LIKE_DATE.fullmatch(word)][:_SAMPLES]
+    for form in {form for word in samples for formats in _find_formats(word).values() for form in formats}:
+        found.append(pd.to_datetime(words, format=form, errors="coerce").notna())
+    n_dates = int(np.any(found, axis=0).sum())
+    if n_dates < max(3, min(0.9 * len(words), len(words) - 1)):
+        return None
+    is_date = max(found, key=lambda dates: int(dates.sum())).to_numpy()
+    return int(np.flatnonzero(cells.notna())[is_date.argmin()])
+
+
+def _find_formats(cell: str) -> dict[str, list[str]]:
+    """Formats in which a cell is a date, by how they are to be called."""
+    if not _LIKE_DATE.fullmatch(cell):
         return {}
     return {
-        rule: [day + time for day in days for time in _TIMES if _is_date(first, day + time)]
+        rule: [day + time for day in days for time in _TIMES if _is_date(cell, day + time)]
         for rule, days in _DATES.items()
     }
 

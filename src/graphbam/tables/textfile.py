@@ -31,6 +31,7 @@ Opener: TypeAlias = Callable[[], BinaryIO]
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar", " ": "space"}
 _PREFERRED = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _SAMPLE = 50  # records looked at to choose the delimiter
+_NAMED_DELIMITER = re.compile(r'"?sep=([,;|\t])"?\s*', re.IGNORECASE)  # Excel's first line
 _BLOCK = 2**17  # bytes decoded at a time
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?(\d+|\d{1,3}(\.\d{3})+),\d+([eE][-+]?\d+)?\s*")
 
@@ -77,7 +78,7 @@ def parse_text(raw: bytes | Opener, where: str, suffix: str = "", limit: RowLimi
     head, comment = text.look()
     if not head:
         raise TableError(f"{where} is empty: there is nothing to read. Check that it was saved completely.")
-    delimiter = choose_delimiter(head, suffix)
+    delimiter = text.named_delimiter() or choose_delimiter(head, suffix)
     if suffix == ".csv" and delimiter != ",":
         changes.append(f"read with {DELIMITERS[delimiter]} as the delimiter")
     comment_names = next(csv.reader([comment], delimiter=delimiter, skipinitialspace=True), [])
@@ -119,14 +120,21 @@ class _Text:
     opener: Opener
     encoding: str
 
+    def named_delimiter(self) -> str:
+        """The delimiter that a first line such as ``sep=;`` names; empty if there is none."""
+        with self._open() as file:
+            match = _NAMED_DELIMITER.fullmatch(next(file, ""))
+        return match[1] if match else ""
+
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Lines with their numbers from 1 on, without blank and comment lines above the data."""
-        with io.TextIOWrapper(self.opener(), self.encoding, errors="replace", newline="") as file:
+        """Lines with their numbers from 1 on, without blank and comment lines above the data and below the names."""
+        with self._open() as file:
             numbered = enumerate(file, 1)
-            for number, line in numbered:
-                if not line.startswith("#") and line.strip():
-                    yield number, line
-                    yield from numbered
+            first = next((one for one in numbered if not self._is_above(*one)), None)
+            if first is None:
+                return
+            yield first
+            yield from itertools.dropwhile(lambda one: _is_comment_below(one[1], first[1]), numbered)
 
     def look(self) -> tuple[list[str], str]:
         """The first lines that are not blank, and the last comment above them, which may hold the names."""
@@ -135,12 +143,34 @@ class _Text:
 
     def _find_comment(self) -> str:
         comment = ""
-        with io.TextIOWrapper(self.opener(), self.encoding, errors="replace", newline="") as file:
-            for line in file:
-                if not line.startswith("#") and line.strip():
+        with self._open() as file:
+            for number, line in enumerate(file, 1):
+                if not self._is_above(number, line):
                     break
-                comment = line.lstrip("#").strip() or comment
+                if line.startswith("#"):
+                    comment = line.lstrip("#").strip() or comment
         return comment
+
+    def _open(self) -> io.TextIOWrapper:
+        return io.TextIOWrapper(self.opener(), self.encoding, errors="replace", newline="")
+
+    def _is_above(self, number: int, line: str) -> bool:
+        """Whether a line above the data is none of it: blank, a comment, or the first one if it names the delimiter."""
+        is_name = number == 1 and _NAMED_DELIMITER.fullmatch(line) is not None
+        return is_name or line.startswith("#") or not line.strip()
+
+
+def _is_comment_below(line: str, first: str) -> bool:
+    """Whether a line below the first is a comment: it has not as many cells, and no open quote reaches into it.
+
+    Examples
+    --------
+    >>> _is_comment_below("# units: cm", "a;b"), _is_comment_below("#1;2", "a;b")
+    (True, False)
+    """
+    delimiters = [mark for mark in DELIMITERS if mark != " " or not line.startswith("# ")]
+    is_row = any(line.count(mark) == first.count(mark) > 0 for mark in delimiters)
+    return line.startswith("#") and not is_row and first.count('"') % 2 == 0
 
 
 def choose_delimiter(lines: Sequence[str], suffix: str = "") -> str:
@@ -306,8 +336,9 @@ def _check_width(record: _Record, width: int, names: list[str] | None, where: st
     expected = width or (len(names) if names else record.width)
     if width or record.width not in (expected, expected + 1):
         above = "the header" if names else "the first row"
+        cells = "cell" if record.width == 1 else "cells"
         raise TableError(
-            f"{where}, line {record.line}, has {record.width} cells where {above} promises {expected}. "
+            f"{where}, line {record.line}, has {record.width} {cells} where {above} promises {expected}. "
             "Make every row equally long, and put quotes around cells that contain the delimiter."
         )
     return record.width
