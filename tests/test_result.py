@@ -489,3 +489,14 @@ def test_decisions_on_third_party_tables(name):
 def test_decisions_on_every_third_party_table(name):
     table = pd.read_csv(DATA / name / "data.csv.gz").iloc[:150, :60]
     check_decisions(gb.infer(table))
+
+
+def test_pairs_of_common_children_come_surest_first_and_none_is_left_out_in_silence():
+    p = np.zeros((6, 6, 3))
+    p[..., 0] = 1.0
+    for k in range(1, 6):
+        p[0, k] = p[k, 0] = [0.4 - k / 20, 0.0, 0.6 + k / 20]
+    text = Result(tuple("abcdef"), p).summary(n_edges=3)
+    told = [line.split()[0] for line in text.splitlines() if "··" in line]
+    assert told == ["0.85", "0.80", "0.75"]
+    assert "… and 2 more such pairs" in text

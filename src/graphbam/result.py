@@ -233,6 +233,7 @@ class Answer:
         links, table = list_links(cast(Any, self), cut), self.table()
         apart = set(self.moral_pairs(cut).undirected_edges())
         moral = table[[pair in apart for pair in zip(table["a"], table["b"], strict=True)]]
+        moral = moral.sort_values("moral", ascending=False, kind="stable")
         n_arrows = sum(link.is_directed for link in links)
         directed = f", {n_arrows} with a direction" if self.has_directions else ""
         married = f"; {_count(len(moral), 'pair')} linked through a common child only" if len(moral) else ""
@@ -241,7 +242,8 @@ class Answer:
         if len(links) > n_edges:
             lines.append(f"  … and {len(links) - n_edges} more")
         lines += [said] if (said := self.say_hidden()) else []
-        return lines + [_moral_line(row) for row in moral.head(n_edges).to_dict("records")]
+        lines += [_moral_line(row) for row in moral.head(n_edges).to_dict("records")]
+        return lines + ([f"  … and {_count(len(moral) - n_edges, 'more such pair')}"] if len(moral) > n_edges else [])
 
     def spell_rows(self) -> str:
         """Say how many rows were used: ``"200 rows"``, ``"5000 of 80000 rows"``, or nothing if that is not known."""

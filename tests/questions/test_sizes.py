@@ -100,6 +100,13 @@ def test_copies_have_no_size(rng):
     assert set(table["sign"]) == {"unclear"}
 
 
+def test_what_never_varies_has_no_size(rng):
+    sample = np.column_stack([np.ones(100), *rng.normal(size=(4, 100))])
+    table = make_result({("a", "b"): 0.9}, sample=sample).effects()
+    assert table["size"].isna().all()
+    assert set(table["sign"]) == {"unclear"}
+
+
 def test_a_result_without_rows_or_links_says_so(tmp_path):
     with pytest.raises(ResultError, match="keeps no rows"):
         make_result({}).effects()

@@ -118,6 +118,7 @@ def test_nothing_set_is_told():
     (FRAME, "targets", "the column 'targets', which the table does not have"),
     (with_column().replace("b", "bb"), "target", "names the target 'bb', which the table .* Did you mean 'b'"),
     (FRAME, SET[:5], "has 5 rows, the table 9"),
+    (FRAME, 0 * SET + 1, "marks every cell of the table as set"),
     (FRAME, SET[:, :2], "has 2 columns, the table 3"),
     (FRAME, SET * 2, "holds .*2.*; a mask has 1 where a cell was set"),
     (FRAME, pd.DataFrame(SET, columns=["a", "b", "c"]), "the column 'c', which the table does not have"),

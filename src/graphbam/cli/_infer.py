@@ -80,7 +80,8 @@ def infer(
 ) -> None:
     """Infer the graph of a table: edges.csv, graph.json, graph.graphml, graph.dot, report.html and graph.png.
 
-    With directions it is a CPDAG, arrows where the data decide and plain links where they do not; see arrows.csv.
+    With directions it is a CPDAG, arrows where the data decide and plain links where they do not; see arrows.csv, and
+    dag.csv for the best guess at all of them.
 
     Exit codes: 0 all is well; 1 some tables of a folder failed, the others are written; 2 wrong usage or unusable
     input, or all tables of a folder failed: nothing is written.

@@ -91,7 +91,7 @@ def measure_pair(
     """
     x_m, y_m = rows.residual(i, given), rows.residual(j, given)
     free = rows.worth - len(given) - 2
-    if free < 1 or x_m.var() < 1e-6 * rows.x_md[:, i].var() or y_m.var() < 1e-6 * rows.x_md[:, j].var():
+    if free < 1 or x_m.var() <= 1e-6 * rows.x_md[:, i].var() or y_m.var() <= 1e-6 * rows.x_md[:, j].var():
         return math.nan, math.nan, math.nan, UNCLEAR
     if not is_arrow:
         x_m, y_m = x_m / x_m.std(), y_m / y_m.std()

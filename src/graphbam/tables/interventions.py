@@ -98,7 +98,13 @@ def read_experiment(
 
 
 def _note(table: Table, set_md: BoolMatrix, about: str) -> Table:
-    """The table with its marks, and a sentence on them."""
+    """The table with its marks, and a sentence on them; refused where every cell was set."""
+    if set_md.all():
+        raise TableError(
+            Setting("interventions"),
+            " marks every cell of the table as set by an experiment: then nothing in it depends on anything. Mark the "
+            "cells that were set with 1, all others with 0.",
+        )
     n_rows, targets = int(set_md.any(axis=1).sum()), [table.names[k] for k in np.flatnonzero(set_md.any(axis=0))]
     where = f"in {n_rows} of {len(set_md)} rows, {spell_columns(targets)}" if targets else "none was set"
     changes = (*table.changes, f"{about}: {where}")
