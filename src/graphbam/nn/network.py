@@ -55,7 +55,7 @@ class Network(nn.Module):
     def empty(cls, config: Any) -> Self:
         """A network whose weights are about to be filled in: no random number of the caller's is spent on them."""
         with torch.random.fork_rng(devices=[]):
-            return cls(config)  # type: ignore[call-arg]
+            return cls(config)
 
     def observation_dtype(self, x: Tensor) -> torch.dtype:
         """Precision of the observations of a table; beyond the covariance all is float32 at least."""
