@@ -643,7 +643,7 @@ MUTANTS = (
     ),
     Mutant(
         "web/worker.py",
-        'return {"weights": edges, "colliders": colliders, "device": opening.device}',
+        'return {"weights": held.weights, "colliders": held.colliders, "device": opening.device}',
         'return {"weights": opening.weights, "colliders": opening.colliders, "device": opening.device}',
         "tests/web/test_desk.py -k loaded_once",
         "the page loads its weights for every table",

@@ -106,13 +106,15 @@ def benchmark(
         Before anything runs: for unknown methods, cases or settings, for a folder made under other rules, and if its
         tables are no longer the same.
     """
+    from graphbam.nn.threads import threads
+
     _check_machine(engine, scheduler, jobs)
     folder, statuses = Path(out), _check_retry(retry)
     asked = {"methods": _tuple(methods), "cases": _tuple(cases), "trials": trials, "time_limit": time_limit,
              "memory_limit": memory_limit, "skip_larger": skip_larger}  # fmt: skip
     settings = store.settle(folder, asked)
     plan = make_plan(resolve_cases(settings.cases), resolve_methods(settings.methods), settings.trials)
-    with store.open_journal(folder) as journal:
+    with threads(1), store.open_journal(folder) as journal:  # tables are drawn by one, so none comes and goes for each
         todo = [fit for fit in plan if is_open(journal.rows.get(fit.key()), statuses)]
         check_tables(journal, todo)
         store.write_settings(folder, settings)
