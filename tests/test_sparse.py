@@ -286,3 +286,13 @@ def test_one_format_alone_and_what_needs_a_matrix(both, tmp_path):
         for (i, j), p in zip(few.pairs.tolist(), few.probabilities, strict=True)
         if p[MORAL] >= 0.5 and p[SKELETON] < 0.5
     ]
+
+
+def test_files_of_others_are_not_written_over(both, tmp_path):
+    few, _ = both
+    (tmp_path / "edges.csv").write_text("mine")
+    with pytest.raises(ConfigError, match=r"edges\.csv is there already"):
+        few.save(tmp_path)
+    assert (tmp_path / "edges.csv").read_text() == "mine"
+    few.save(tmp_path / "out")
+    few.save(tmp_path / "out")

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphbam.errors import ConfigError
 from graphbam.graphs.cut import Cut
-from graphbam.output.files import to_dot, to_graphml, write_text
+from graphbam.output.files import refuse_others, to_dot, to_graphml, write_text
 from graphbam.sparse import ARRAYS, SparseGraph, SparseResult
 
 SHOWN_FROM = 0.05
@@ -39,6 +39,7 @@ def save_sparse(result: SparseResult, folder: str | os.PathLike[str], cut: Cut) 
     texts["graph.dot"] = lambda: to_dot(result, cut)
     texts["report.html"] = lambda: render_page(result, cut)
     texts["result.json"] = lambda: json.dumps(result.to_dict(), ensure_ascii=False, default=_plain)
+    refuse_others(folder, [*texts, "pairs.npz"])
     written = [write_text(folder / name, make()) for name, make in texts.items()]
     arrays = {name: getattr(result, name) for name in ARRAYS if getattr(result, name) is not None}
     draft = folder / ".pairs.part"
