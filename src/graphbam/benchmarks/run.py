@@ -114,7 +114,7 @@ def benchmark(
              "memory_limit": memory_limit, "skip_larger": skip_larger}  # fmt: skip
     settings = store.settle(folder, asked)
     plan = make_plan(resolve_cases(settings.cases), resolve_methods(settings.methods), settings.trials)
-    with threads(1), store.open_journal(folder) as journal:  # tables are drawn by one, so none comes and goes for each
+    with threads(1), store.open_journal(folder) as journal:  # as every table is drawn: set once
         todo = [fit for fit in plan if is_open(journal.rows.get(fit.key()), statuses)]
         check_tables(journal, todo)
         store.write_settings(folder, settings)

@@ -52,9 +52,11 @@ def _set_own_threads(count: int) -> None:
     helper = threading.Thread(target=keep_default, daemon=True)
     with _COUNTING:
         helper.start()
-        is_read.wait()
-        torch.set_num_threads(count)
-        is_changed.set()
+        try:
+            is_read.wait()
+            torch.set_num_threads(count)
+        finally:  # an interrupt must not leave it waiting
+            is_changed.set()
         helper.join()
 
 

@@ -42,7 +42,7 @@ from torch import Tensor
 from graphbam.errors import Setting, TableError
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
 from graphbam.tables.domain import correlate, describe_table
-from graphbam.tables.read import BoolMatrix, Matrix, Table, spell_columns
+from graphbam.tables.read import BoolMatrix, Matrix, Table, spell_columns, spell_count
 from graphbam.tables.rows import RowOrder, count_rows, find_copies, read_order
 
 Indices: TypeAlias = npt.NDArray[np.int64]
@@ -273,7 +273,7 @@ def _complete(table: Table, config: PrepareConfig, notes: Notes) -> _Cells:
     if infinite.any():
         x_md[infinite] = np.nan
         about = spell_columns([table.names[k] for k in np.flatnonzero(infinite.any(axis=0))])
-        notes.changes.append(f"{_count(infinite.sum(), 'infinite value')} in {about} counted as missing")
+        notes.changes.append(f"{spell_count(infinite.sum(), 'infinite value')} in {about} counted as missing")
     gaps = np.isnan(x_md)
     cells = _Cells(table.names, x_md, gaps, np.zeros_like(gaps) if table.set_md is None else table.set_md)
     if not gaps.any():
@@ -284,7 +284,7 @@ def _complete(table: Table, config: PrepareConfig, notes: Notes) -> _Cells:
         _refuse_gaps(table, gaps)
     keep = np.asarray(~gaps.all(axis=1))
     if not keep.all():
-        notes.changes.append(f"{_count((~keep).sum(), 'row')} without any value left out")
+        notes.changes.append(f"{spell_count((~keep).sum(), 'row')} without any value left out")
     cells = _drop_gappy_columns(cells.keep(rows=keep), config.missing, table.source, notes)
     return _close_gaps(cells, config.missing, table.source, notes)
 
@@ -301,7 +301,7 @@ def _blank_codes(names: Sequence[str], x_md: Matrix, notes: Notes) -> Matrix:
             notes.warnings.append(f"{where} lies far from all other values; if it stands for missing, empty that cell")
             continue
         x_md = np.where(here_md, np.nan, x_md)
-        told = f"{where} ({_count(here_md.sum(), 'cell')}) counted as missing"
+        told = f"{where} ({spell_count(here_md.sum(), 'cell')}) counted as missing"
         notes.changes.append(f"{told}: it lies further from all other values than these lie from each other")
         notes.warnings.append(f"{told}; if it is a number like the others, set keep codes")
     return x_md
@@ -335,7 +335,7 @@ def _refuse_gaps(table: Table, gaps: npt.NDArray[np.bool_]) -> None:
     row, column = np.argwhere(gaps)[0]
     row = row if table.rows is None else table.rows[row]
     raise TableError(
-        f"{table.source}: {_count(gaps.sum(), 'missing value')} (first: row {row + 1}, column "
+        f"{table.source}: {spell_count(gaps.sum(), 'missing value')} (first: row {row + 1}, column "
         f"{table.names[column]!r}). Fill them, or use ",
         Setting("missing", "auto"),
         ".",
@@ -360,7 +360,7 @@ def _drop_gappy_columns(cells: _Cells, policy: Missing, source: str, notes: Note
     notes.changes.append(f"left out for missing values: {listed}")
     through = "it" if len(lost) == 1 else "one of them"
     notes.warnings.append(
-        f"{_count(len(lost), 'column')} left out for missing values, {listed}: variables that are linked through "
+        f"{spell_count(len(lost), 'column')} left out for missing values, {listed}: variables that are linked through "
         f"{through} may now look linked to each other"
     )
     return cells.keep(columns=~gappy)
@@ -382,8 +382,8 @@ def _check_meetings(gaps: BoolMatrix, names: Sequence[str], source: str, notes: 
     if len(apart):
         first = apart[0]
         notes.warnings.append(
-            f"{_count(len(apart), 'pair')} of columns hardly ever observed in the same row ({names[i[first]]!r} and "
-            f"{names[j[first]]!r}: {int(met_n[first])} of {len(gaps)} rows): what is said of them is a guess"
+            f"{spell_count(len(apart), 'pair')} of columns hardly ever observed in the same row ({names[i[first]]!r} "
+            f"and {names[j[first]]!r}: {int(met_n[first])} of {len(gaps)} rows): what is said of them is a guess"
         )
 
 
@@ -399,7 +399,7 @@ def _close_gaps(cells: _Cells, policy: Missing, source: str, notes: Notes) -> _C
                 Setting("missing", "impute"),
                 ", or leave out the columns with most gaps.",
             )
-        notes.changes.append(f"{_count(hit.sum(), 'row')} of {len(x_md)} with missing values left out")
+        notes.changes.append(f"{spell_count(hit.sum(), 'row')} of {len(x_md)} with missing values left out")
         if hit.mean() > MAX_ROWS_DROPPED:
             notes.warnings.append(
                 f"{hit.sum()} of {len(x_md)} rows ({hit.mean():.0%}) left out for missing values: what holds for the "
@@ -407,7 +407,7 @@ def _close_gaps(cells: _Cells, policy: Missing, source: str, notes: Notes) -> _C
             )
         return cells.keep(rows=~hit)
     _check_meetings(gaps, names, source, notes)
-    filled = f"{_count(gaps.sum(), 'missing value')} ({gaps.mean():.1%} of cells)"
+    filled = f"{spell_count(gaps.sum(), 'missing value')} ({gaps.mean():.1%} of cells)"
     most = gaps.mean(axis=0).argmax()
     notes.warnings.append(
         f"{filled} filled in from the other columns, {gaps[:, most].mean():.0%} of {names[most]!r}, which has most: "
@@ -774,7 +774,3 @@ def _warn_of_draw(n_used: int, n_rows: int, n_at_once: int, notes: Notes) -> Non
     notes.warnings.append(
         f"{n_used} of {n_rows} rows used ({share}): links too weak for {n_at_once} of them are not found"
     )
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -164,15 +164,16 @@ def load_frame(data: Any, limit: RowLimit = ALL) -> Loaded:
         data, n_before = _thin_out(data, limit)
         found, kind = _load_memory(data)
         n_rows = len(found) if n_before is None else n_before
-        changes, source = [], f"{kind} with {_count(n_rows, 'row')} and {_count(found.shape[1], 'column')}"
+        changes, source = [], f"{kind} with {spell_count(n_rows, 'row')} and {spell_count(found.shape[1], 'column')}"
     frame, rows = _as_frame(found), limit.choose(n_rows)
     if rows is not None and len(frame) == n_rows:  # what was not read in pieces
         frame = take_rows(frame, rows)
     return Loaded(frame, source, changes + limit.tell(n_rows), n_rows, rows)
 
 
-def _count(n: int, word: str) -> str:
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+def spell_count(n: int, noun: str) -> str:
+    """One of them, or several."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def _thin_out(data: Any, limit: RowLimit) -> tuple[Any, int | None]:
@@ -427,7 +428,7 @@ def suspect_transposed(names: Sequence[str], labels: Sequence[str], n_rows: int)
         return []
     called = f"called {', '.join(map(repr, names[:3]))}, …" + (f" and rows {labels[0]!r}, …" if labels else "")
     return [
-        f"the table may lie on its side: {_count(n_rows, 'row')} but {len(names)} columns, {called}; "
+        f"the table may lie on its side: {spell_count(n_rows, 'row')} but {len(names)} columns, {called}; "
         "if the rows are the variables, transpose it"
     ]
 
@@ -462,7 +463,7 @@ def _drop_labels(coded: dict[str, Coded], encode: Encode, changes: list[str]) ->
 def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode) -> None:
     """Say which columns are not made of numbers; text is offered to be coded, spoilt numbers to be corrected."""
     shown = [f"column {name!r} holds {one.note}" for name, one in unreadable.items()]
-    more = f"; and {_count(len(shown) - 3, 'more column')} like that" if len(shown) > 3 else ""
+    more = f"; and {spell_count(len(shown) - 3, 'more column')} like that" if len(shown) > 3 else ""
     if any(one.note.startswith("complex") for one in unreadable.values()):
         shown[0] = f"Complex data not supported: {shown[0]}"
     advice: list[str | Setting] = []
