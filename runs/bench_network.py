@@ -15,7 +15,7 @@ bfloat16 products where the processor has units for them and without, and throug
 `--throughput`: tables a second in whole optimiser steps, where shapes are drawn as the paper draws them. With
 `--layers`: forward and backward of every kind of layer on its own. With `--kernels`: which kinds of kernels a pass
 consists of, and the ones that take longest. Both at four shapes. With `--attention`: attention layers by each of
-the kernels that PyTorch has for it.
+the kernels that PyTorch has for it, over few attributes by sums of products too, and over samples in stretches.
 """
 
 from __future__ import annotations
@@ -63,6 +63,12 @@ KERNELS = {
 
 ATTENDED = (*MORE_SHAPES.values(), (100, 600, 2))
 """Tables, samples and variables at which attention is timed by itself."""
+
+FEW = tuple((100, 1200 // d, d) for d in (2, 4, 6, 8, 12, 16, 24))
+"""The same for few attributes …"""
+
+STRETCHES = (600, 300, 150, 120, 100)
+"""… and of 600 samples of 20 variables in 20 tables, how many see each other."""
 
 COMPILED_WITH = (7, 402, 83)
 """What a layer is compiled with, as in training."""
@@ -334,6 +340,28 @@ def print_attention(device: str) -> None:
         print(
             f"| {axis} | {name} | " + " | ".join("–" if ms is None else f"{ms:.3g}" for ms in times) + " |", flush=True
         )
+
+    print_few(device)
+    print_stretches(device)
+
+
+def print_few(device: str) -> None:
+    """Attention over few attributes, forward and backward: by the kernel for it, and by sums of products."""
+    print("\n| few attributes | " + " | ".join(f"{d}" for *_, d in FEW) + " |\n|" + "---|" * (1 + len(FEW)))
+    for name, longest in (("kernel", 0), ("sums of products", FEW[-1][-1])):
+        with mock.patch.object(layers, "SHORT", longest):
+            times = time_kernel("attributes", FEW, device)
+        print(f"| {name} | " + " | ".join(f"{ms:.3g}" for ms in times if ms is not None) + " |", flush=True)
+
+
+def print_stretches(device: str) -> None:
+    """Attention over samples, forward and backward, where every n-th sees every n-th."""
+    shapes = [(20, length, 20 * (600 // length)) for length in STRETCHES]
+    times = time_kernel("samples", shapes, device)
+    print(
+        "\n| 20 × 600 × 20 in stretches of | " + " | ".join(map(str, STRETCHES)) + " |\n|" + "---|" * (1 + len(times))
+    )
+    print("| ms | " + " | ".join(f"{ms:.3g}" for ms in times if ms is not None) + " |", flush=True)
 
 
 def time_kernel(axis: layers.Axis, shapes: Sequence[tuple[int, int, int]], device: str) -> list[float | None]:

@@ -2,15 +2,18 @@
 
     python runs/bench_rows.py --sections memory      # seconds and peak memory of `graphbam infer`, csv and parquet
     python runs/bench_rows.py --sections average     # one draw beside the average of several; resumable
+    python runs/bench_rows.py --sections draws       # the average beside each of its own draws; resumable
     python runs/bench_rows.py --sections pieces      # rows shown all at once, or in pieces
     python runs/bench_rows.py --write docs/performance.md    # the tables of that page, from the rows
 
 `memory` makes files of 50 columns in a folder that is deleted afterwards (1.5 GB), and runs the command line in a
 process of its own for each. `average` draws worlds whose graph is known and infers each from its first rows, with one
 draw (``large="subsample"``) or with several (``large="average"``). Half of the tables of a world are as drawn; of the
-others those are left out that a thousand rows, other than the first, settle (directed AP above .95). `pieces` takes
-tables longer than those of training, and holds losses of all answers against each other: the network as it is, told
-that there are only as many rows as the longest tables of training have, and with rows that see no more than so many.
+others those are left out that a thousand rows, other than the first, settle (directed AP above .95). `draws` takes
+other tables of the same worlds and infers each of the very draws that are averaged by itself: what the average gains
+over them, on the same rows, is told apart from the luck of a draw. `pieces` takes tables longer than those of training,
+and holds losses of all answers against each other: the network as it is, told that there are only as many rows as the
+longest tables of training have, and with rows that see no more than so many.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import numpy as np
@@ -37,13 +41,15 @@ from graphbam.benchmarks.answers import collect_claims, score_result
 from graphbam.benchmarks.cases import Problem
 from graphbam.graphs.graph import is_dag
 from graphbam.simulation import PRESETS, SimulatedTable, SimulationConfig, simulate_table
+from graphbam.tables.config import PrepareConfig
+from graphbam.tables.prepare import Notes, draw_passes
 from graphbam.training import TrainConfig
 from graphbam.training.data import Shape
 from graphbam.training.objectives import AnswerTask
 from parts import measure_losses
 
 RESULTS = Path(__file__).parent / "results"
-SECTIONS = ("memory", "average", "pieces")
+SECTIONS = ("memory", "average", "draws", "pieces")
 
 FILE_ROWS = (10_000, 100_000, 1_000_000)
 N_COLUMNS = 50
@@ -52,6 +58,9 @@ N_VARIABLES = 12
 WORLDS = ("broad", "textbook", "as-found", "designed")
 ASKED = ((1000, "subsample"), (5000, "subsample"), (100_000, "average"))
 MOST_ROWS = 100_000
+DRAWS_FROM = 100
+"""First seed of the tables whose draws are compared with their average."""
+COMPARED = ("skeleton_ap", "directed_ap", "direction_right")
 SETTLED = 0.95
 BINS = 15
 
@@ -63,12 +72,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=[])
     parser.add_argument("--seeds", type=int, default=8, help="tables of each world")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that measure draws, a thread each")
     parser.add_argument("--write", type=Path, help="page whose tables to write anew")
     options = parser.parse_args()
     if "memory" in options.sections:
         measure_files()
     if "average" in options.sections:
         measure_answers(options.seeds)
+    if "draws" in options.sections:
+        measure_draws(options.seeds, options.jobs)
     if "pieces" in options.sections:
         measure_pieces()
     if options.write:
@@ -154,7 +166,7 @@ def measure_answer(world: str, seed: int, n_rows: int, large: str) -> dict[str, 
     }  # fmt: skip
 
 
-def answer(table: SimulatedTable, rows: slice, large: str) -> tuple[gb.Result, Problem]:
+def answer(table: SimulatedTable, rows: slice | np.ndarray, large: str) -> tuple[gb.Result, Problem]:
     """What is said of some rows of a world, and what is true of it."""
     place = {name: k for k, name in enumerate(table.graph.names)}
     hidden_dd = np.zeros((len(place), len(place)), dtype=np.int8)
@@ -181,6 +193,35 @@ def draw_world(world: str, seed: int) -> SimulatedTable:
             continue
         return table
     raise AssertionError
+
+
+def measure_draws(n_seeds: int, jobs: int) -> None:
+    """One row per table: scores of the average, and the means of those of its draws."""
+    rows = _read_rows("rows_draws.csv")
+    done = {(row["world"], int(row["seed"])) for row in rows}
+    todo = [(world, seed) for seed in range(DRAWS_FROM, DRAWS_FROM + n_seeds) for world in WORLDS]
+    with ProcessPoolExecutor(jobs, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        asked = [pool.submit(compare_draws, *table) for table in todo if table not in done]
+        for one in as_completed(asked):
+            rows.append(one.result())
+            print(rows[-1], flush=True)
+            _write_rows("rows_draws.csv", rows)
+    for name in COMPARED:
+        gains = [float(row[f"{name}_average"]) - float(row[f"{name}_draws"]) for row in rows]
+        print(f"{name}: average − draws {np.mean(gains):+.4f} ± {np.std(gains, ddof=1) / len(gains) ** 0.5:.4f}")
+
+
+def compare_draws(world: str, seed: int) -> dict[str, object]:
+    """Scores of the average of a whole table, and means over the draws that it averages."""
+    table = draw_world(world, seed)
+    whole = score_result(*answer(table, slice(MOST_ROWS), "average"))
+    draws = draw_passes(MOST_ROWS, PrepareConfig(large="average"), Notes())
+    each = [score_result(*answer(table, rows, "subsample")) for rows in draws]
+    scores: dict[str, object] = {"world": world, "seed": seed}
+    for name in COMPARED:
+        told = {"average": whole[name], "draws": np.mean([score[name] for score in each])}
+        scores |= {f"{name}_{way}": round(float(score), 5) for way, score in told.items()}
+    return scores
 
 
 # ── pieces ────────────────────────────────────────────────────────────────────────────────────────────────

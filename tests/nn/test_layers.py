@@ -2,11 +2,14 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
 from cases import each
+from graphbam.nn import layers
 from graphbam.nn.layers import (
+    SHORT,
     AxialAttention,
     BilinearAttention,
     BilinearBlock,
@@ -20,6 +23,7 @@ from graphbam.nn.layers import (
     Residual,
     SPDActivation,
     attend_in_stretches,
+    attend_to_few,
     count_parts,
     sees_samples,
 )
@@ -286,6 +290,25 @@ def test_a_sample_is_seen_in_its_own_stretch_only(rng, m, n):
 def test_stretches_have_true_gradients(rng, m):
     layer, x = scatter(AxialAttention(2, 1, "samples", project=True), rng), cells(rng, 1, m, 2, 2).requires_grad_()
     assert gradcheck(lambda a, *_: attend_in_stretches(layer, a, 2), (x, *layer.parameters()))
+
+
+def test_attention_to_few_is_attention(rng):
+    q, k, v = (torch.randn(6, 2, 5, 4, generator=rng, dtype=torch.float64).requires_grad_() for _ in range(3))
+    few, plain = attend_to_few(q, k, v, 0.5), F.scaled_dot_product_attention(q, k, v, scale=0.5)
+    assert_close(few, plain)
+    away = torch.randn(few.shape, generator=rng, dtype=torch.float64)
+    for a, b in zip(*(torch.autograd.grad(y, (q, k, v), away) for y in (few, plain)), strict=True):
+        assert_close(a, b)
+
+
+@pytest.mark.parametrize(("d", "calls"), [(2, 1), (SHORT, 1), (SHORT + 1, 0)])
+def test_compiled_layers_attend_to_few_attributes_by_sums(rng, monkeypatch, d, calls):
+    layer, x = scatter(AxialAttention(6, 2, "attributes", project=True), rng), cells(rng, 2, 5, d, 6)
+    plain, seen = layer(x), []
+    monkeypatch.setattr(layers, "attend_to_few", lambda *parts: seen.append(d) or attend_to_few(*parts))
+    torch._dynamo.reset()
+    assert_close(torch.compile(layer, backend="eager", dynamic=True)(x), plain)
+    assert len(seen) == calls
 
 
 def test_stretches_are_as_few_as_the_longest_allows():

@@ -30,6 +30,9 @@ KERNELS: dict[Axis, list[SDPBackend]] = {
 """Kernels for attention on a GPU, the quickest first: axes are short in one case and long in the other. Which of them
 can be used depends on precision and hardware."""
 
+SHORT = 8
+"""Longest axis whose attention is compiled as sums of products: kernels for attention are made for hundreds."""
+
 NEVER = -1e30
 """Score of a pair that must not be seen: its exponential is zero, and so is its slope."""
 
@@ -101,8 +104,11 @@ class AxialAttention(nn.Module):
     def forward(self, x_bmdc: Tensor) -> Tensor:
         padding = -self.size % 8 if x_bmdc.is_cuda else 0  # flash attention wants multiples of 8; zeros change nothing
         q, k, v = self.read(x_bmdc, padding)
-        with sdpa_kernel(KERNELS[self.axis], set_priority=True) if x_bmdc.is_cuda else contextlib.nullcontext():
-            y = F.scaled_dot_product_attention(q, k, v, scale=self.size**-0.5).transpose(1, 2)
+        if self.axis == "attributes" and x_bmdc.shape[2] <= SHORT and torch.compiler.is_compiling():
+            y = attend_to_few(q, k, v, self.size**-0.5).transpose(1, 2)
+        else:
+            with sdpa_kernel(KERNELS[self.axis], set_priority=True) if x_bmdc.is_cuda else contextlib.nullcontext():
+                y = F.scaled_dot_product_attention(q, k, v, scale=self.size**-0.5).transpose(1, 2)
         y_bmdhe = y.reshape(*x_bmdc.shape[:-1], self.heads, self.size + padding)
         return self.add(x_bmdc, y_bmdhe[..., : self.size].flatten(-2))
 
@@ -121,6 +127,16 @@ class AxialAttention(nn.Module):
         """(B, M, D, heads, e) → (batch, heads, length, e), the attended axis as length."""
         folded = part_bmdhe.flatten(0, 1) if self.axis == "attributes" else part_bmdhe.flatten(2, 3)
         return folded.transpose(1, 2)
+
+
+def attend_to_few(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """softmax(Q Kᵀ · scale) V of (batch, heads, length, e) as sums of products, which a compiler makes one pass of.
+
+    Uncompiled, the products of all pairs would be laid out in memory.
+    """
+    dtype = torch.promote_types(q.dtype, torch.float32)
+    scores = (q.unsqueeze(-2).to(dtype) * k.unsqueeze(-3).to(dtype)).sum(-1) * scale
+    return (scores.softmax(-1).unsqueeze(-1) * v.unsqueeze(-3).to(dtype)).sum(-2).to(v.dtype)
 
 
 def sees_samples(layer: nn.Module) -> bool:
