@@ -150,6 +150,8 @@ CONTRADICTIONS = {
     "a number as an edge": ({"required": [1]}, "1 is not an edge"),
     "None as an edge": ({"required": [None]}, "None is not an edge"),
     "a mapping as an edge": ({"required": [{"from": "a", "to": "b"}]}, "is not an edge"),
+    "a flag in quotes": ({"within_tiers": "false"}, "within_tiers is 'false', .* Write true or false, unquoted"),
+    "no flag": ({"within_tiers": None}, "within_tiers is None"),
     "an unknown kind": ({"forbiden": []}, "'forbiden' is not a kind of knowledge"),
 }  # fmt: skip
 

@@ -76,3 +76,10 @@ def test_unknown_settings_are_refused_with_the_nearest(function):
 def test_settings_are_checked_on_construction(bad):
     with pytest.raises(ConfigError, match="is not a number of resamples"):
         InferConfig(**bad)
+
+
+@each("knowledge", [5, 0, True, b"known.json", ["x0 -> x1"], np.eye(3)])
+def test_what_is_no_knowledge_is_refused_by_its_type(knowledge):
+    kind = type(knowledge).__name__
+    with pytest.raises(ConfigError, match=rf"^knowledge is .*, of type {kind}\. Pass a Knowledge, a dict, the path"):
+        gb.infer(X_MD, weights=PartialCorrelation(), knowledge=knowledge)

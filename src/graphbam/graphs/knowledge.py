@@ -140,7 +140,7 @@ class Knowledge:
             "required": _read_edges("required", required),
             "tiers": _read_tiers(tiers),
             "prior_odds": _read_odds(prior_odds),
-            "within_tiers": bool(within_tiers),
+            "within_tiers": _read_flag("within_tiers", within_tiers),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -463,6 +463,12 @@ def _read_tiers(tiers: Tiers | None) -> tuple[tuple[str, ...], ...]:
             if seen.setdefault(name, k) != k:
                 raise KnowledgeError(f"{name!r} is in tier {seen[name] + 1} and in tier {k + 1}. Keep one.")
     return result
+
+
+def _read_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise KnowledgeError(f"{name} is {value!r}, which is neither true nor false. Write true or false, unquoted.")
+    return bool(value)
 
 
 def _is_list(value: Any) -> bool:

@@ -9,6 +9,7 @@ import dataclasses
 import difflib
 import inspect
 import os
+import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
@@ -184,11 +185,27 @@ def gather_knowledge(
         return parts
     if parts:
         raise ConfigError("knowledge was given whole and in parts; put forbidden, required … into knowledge.")
+    return _read_knowledge(knowledge)
+
+
+def _read_knowledge(knowledge: Any) -> Knowledge:
+    from graphbam.graphs.knowledge import Knowledge
+
     if isinstance(knowledge, Knowledge):
         return knowledge
     if isinstance(knowledge, Mapping):
         return Knowledge.from_dict(knowledge)
-    return Knowledge.from_json(knowledge)
+    if isinstance(knowledge, (str, os.PathLike)):
+        return Knowledge.from_json(knowledge)
+    found = f"{' '.join(reprlib.repr(knowledge).split())}, of type {type(knowledge).__name__}"
+    raise ConfigError(
+        Setting("knowledge"),
+        f" is {found}. Pass a Knowledge, a dict, the path of a JSON file or None; or edges as ",
+        Setting("required"),
+        " and ",
+        Setting("forbidden"),
+        ".",
+    )
 
 
 def show_settings(settings: Mapping[str, Any]) -> Callable[[Function], Function]:
