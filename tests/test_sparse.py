@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 import re
 
 import networkx as nx
@@ -201,6 +202,21 @@ def test_a_part_knows_what_was_known_of_it():
     assert np.allclose(part.ancestors[3, 2], paths_under(knowledge, whole, told)[3, 2])  # through others
     assert part.ancestors[3, 2] > 0
     assert few.part(NAMES[5:9]).knowledge is None
+
+
+def test_a_part_keeps_its_answers_through_files_and_memory(tmp_path):
+    for few, whole, *_ in knowing(9):
+        part = few.part(few.names[:4])
+        part.save(tmp_path)
+        plain = json.loads((tmp_path / "graph.json").read_text())
+        copies = (gb.Result.load(tmp_path), gb.Result.from_dict(part.to_dict()), pickle.loads(pickle.dumps(part)))
+        for again in (*copies, dataclasses.replace(part, source="elsewhere")):
+            for name in ("probabilities", "directions", "compelled", "ancestors"):
+                assert np.allclose(getattr(again, name), getattr(part, name), rtol=0, atol=1e-14), name
+        older = gb.Result.from_dict({key: value for key, value in plain.items() if key != "is_part"})
+        assert np.allclose(older.directions, part.directions)
+        assert not whole.is_part
+        assert not older.is_part
 
 
 def test_odds_count_once():

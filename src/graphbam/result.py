@@ -309,6 +309,9 @@ class Result(Answer):
     arrow_stability: Matrix | None = None
     """Shape (D, D): share of resamples in which `cpdag` draws i → j, of the first 20 where a second network finds
     directions; None where they were not asked for."""
+    is_part: bool = False
+    """Whether it is a part of a wider answer, in which `ancestors` were settled: paths may lead through variables that
+    are not here."""
     _decided: dict[tuple[str, Cut], OrientedGraph] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -328,18 +331,24 @@ class Result(Answer):
     def _settle_answers(self) -> None:
         """Bring what was said of ordered pairs into exact form, prior knowledge enforced in it."""
         forbidden = self._forbidden()
-        known = self.knowledge or Knowledge()
-        arrows, later = known.arrow_matrix(self.names), known.later_matrix(self.names)
         rules: dict[str, Callable[[Matrix], Matrix]] = {
             "directions": lambda p_dd: settle_directions(p_dd, forbidden),
             "compelled": lambda p_dd: settle_compelled(p_dd, forbidden),
             "hidden_causes": settle_hidden,
-            "ancestors": lambda p_dd: settle_ancestors(p_dd, forbidden, arrows, self._likely_arrows()) * ~later,
+            "ancestors": lambda p_dd: self._settle_paths(p_dd, forbidden),
         }
         for name, settle in rules.items():
             p_dd = getattr(self, name)
             if p_dd is not None:
                 object.__setattr__(self, name, _frozen(settle(check_pairs(p_dd, len(self.names), name))))
+
+    def _settle_paths(self, p_dd: Matrix, forbidden: npt.NDArray[np.bool_] | None) -> Matrix:
+        """Paths under prior knowledge; those of a part are settled already."""
+        known = self.knowledge
+        if self.is_part or not known:
+            return settle_ancestors(p_dd, None, None)
+        arrows, later = known.arrow_matrix(self.names), known.later_matrix(self.names)
+        return settle_ancestors(p_dd, forbidden, arrows, self._likely_arrows()) * ~later
 
     def _likely_arrows(self) -> Matrix | None:
         """How likely i → j is, link and direction; None where directions are not from the same pass."""
@@ -670,6 +679,7 @@ class Result(Answer):
             "colliders": None if self.colliders is None else [list(row) for row in self.colliders.tolist()],
             **{name: None if (p_dd := getattr(self, name)) is None else p_dd.tolist() for name in ORDERED},
             "experiments": None if self.experiments is None else self.experiments.tolist(),
+            "is_part": self.is_part,
         }
 
     @classmethod

@@ -432,7 +432,7 @@ class SparseResult(Answer):
         inside = np.flatnonzero((where[self.pairs] >= 0).all(axis=1))
         names = tuple(self.names[k] for k in places.tolist())
         values = self._matrices(places, where[self.pairs[inside]], inside, self._nothing())
-        result = Result(
+        return Result(
             names,
             changes=self.changes,
             warnings=(*self.warnings, f"{len(places)} of {self.n_variables} variables are shown"),
@@ -441,12 +441,9 @@ class SparseResult(Answer):
             source=self.source,
             provenance=self.provenance,
             sample=None if self.sample is None else self.sample[:, places],
+            is_part=True,
             **values,
         )
-        if self.ancestors is not None:  # settled here: paths may lead through variables that are not in the part
-            values["ancestors"].setflags(write=False)
-            object.__setattr__(result, "ancestors", values["ancestors"])
-        return result
 
     def _matrices(
         self, places: Indices, ends_n2: Indices, inside: Indices, fields: Mapping[str, Any]
