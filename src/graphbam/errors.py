@@ -56,6 +56,16 @@ class Setting(NamedTuple):
         values = self.value if isinstance(self.value, (list, tuple)) else (self.value,)
         return " ".join(f"{option} {shlex.quote(str(value))}" for value in values)
 
+    def as_both(self) -> str:
+        """The same where nobody knows who reads it, as in what a result keeps.
+
+        Examples
+        --------
+        >>> Setting("keep_codes", True).as_both()
+        'keep_codes=True, on the command line --keep-codes'
+        """
+        return f"{self}, on the command line {self.as_option()}"
+
 
 class GraphbamError(ValueError):
     """Root of every error a user can cause; made of text and `Setting` parts.

@@ -68,6 +68,7 @@ CLIP = 5.0
 WILD = 6.0
 """Before that, values beyond median ± this many robust standard deviations are moved to that limit."""
 
+_ALL_COUNT = Setting("independent_rows", True).as_both()
 _NORMAL_RANGE = 3.2897  # from the 5th to the 95th percentile of a standard normal
 
 
@@ -211,7 +212,7 @@ def _judge_order(x_md: Matrix, notes: Notes) -> RowOrder:
         worth = count_rows(len(x_md), len(x_md), order.redundancy)
         notes.changes.append(
             f"neighbouring rows resemble each other: {len(x_md)} rows count as {worth:.0f} independent ones "
-            "(set independent rows if they are only sorted, by something that is not in the table)"
+            f"(set {_ALL_COUNT}, if they are only sorted, by something that is not in the table)"
         )
         if worth > (1 - NEGLIGIBLE_ROWS) * len(x_md):
             return order
@@ -229,9 +230,7 @@ def _leave_copies(x_md: Matrix, notes: Notes) -> Matrix:
     if n_copies <= NEGLIGIBLE_ROWS * n_rows:
         return x_md
     about = f"{n_copies} of {n_rows} rows are exact copies of others"
-    notes.changes.append(
-        f"{about}, and count once: {n_rows - n_copies} rows (set independent rows if all are to count)"
-    )
+    notes.changes.append(f"{about}, and count once: {n_rows - n_copies} rows (set {_ALL_COUNT}, if all are to count)")
     notes.warnings.append(
         f"{about}, as a join that went wrong or upsampling makes them: the table counts as {n_rows - n_copies} rows; "
         "better leave the copies out"
@@ -303,7 +302,8 @@ def _blank_codes(names: Sequence[str], x_md: Matrix, notes: Notes) -> Matrix:
         x_md = np.where(here_md, np.nan, x_md)
         told = f"{where} ({spell_count(here_md.sum(), 'cell')}) counted as missing"
         notes.changes.append(f"{told}: it lies further from all other values than these lie from each other")
-        notes.warnings.append(f"{told}; if it is a number like the others, set keep codes")
+        keep = Setting("keep_codes", True).as_both()
+        notes.warnings.append(f"{told}; if it is a number like the others, set {keep}")
     return x_md
 
 
