@@ -459,6 +459,15 @@ def test_a_port_in_use_is_one_sentence(capsys, monkeypatch):
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize("port", [-1, 65536, 99999])
+def test_a_port_that_does_not_exist_is_one_sentence(capsys, monkeypatch, port):
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    code, text, error = run(capsys, monkeypatch, "serve", "--port", port)
+    assert (code, text) == (2, "")
+    assert error == f"error: port {port} does not exist: a port lies between 1 and 65535, and 0 takes a free one.\n"
+
+
 def test_the_page_is_served(monkeypatch):
     pytest.importorskip("starlette")
     pytest.importorskip("uvicorn")

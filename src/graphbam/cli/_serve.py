@@ -9,6 +9,8 @@ import typer
 
 from graphbam.errors import ConfigError
 
+LAST_PORT = 65535
+
 
 def serve(
     port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 8765,
@@ -38,14 +40,16 @@ def serve(
 
 def _listen(port: int) -> socket.socket:
     """Take the port before anything else, so that a port in use is one sentence."""
+    if not 0 <= port <= LAST_PORT:
+        raise ConfigError(f"port {port} does not exist: a port lies between 1 and {LAST_PORT}, and 0 takes a free one.")
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
         listener.listen()
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         listener.close()
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = error.strerror or str(error)
         raise ConfigError(
             f"port {port} cannot be used: {reason[0].lower()}{reason[1:]}. If the page is open already, use that one; "
             "or choose another port with --port, 0 for any."
