@@ -16,9 +16,10 @@ import pytest
 import graphbam as gb
 from cases import each
 from graphbam import cli
-from graphbam.cli import _simulate
+from graphbam.cli import _simulate, _summary
 from graphbam.graphs.cut import Cut
 from graphbam.output import figures
+from graphbam.output.files import Link
 from graphbam.result import Result
 from graphbam.simulation import GRAPHS, MECHANISMS, NOISES, WORLDS, simulate_table
 from standins import save_toy_colliders
@@ -385,6 +386,20 @@ def test_an_example_is_found_by_name_unless_a_file_has_it(infer, table, tmp_path
     monkeypatch.chdir(tmp_path)
     Path("sachs").write_bytes(table.read_bytes())
     assert json.loads(infer("sachs", "--json")[1])["n_variables"] == 4
+
+
+@each(("marks", "says"), [
+    (">", "it has a direction"),
+    ("-", "it has no direction: data like these fit either, and it is left open"),
+    ("!", "it has a direction, which only the graph as a whole needs: by itself another is likelier"),
+    ("--", "none has a direction: data like these fit either, and all are left open"),
+    (">-", "1 has a direction; the other is left open"),
+    (">>--", "2 have a direction; the others are left open"),
+    ("!>", "all have a direction, 1 of which only the graph as a whole needs: by itself another is likelier"),
+    ("!!", "all have a direction, all of which only the graph as a whole needs: by themselves others are likelier"),
+])  # fmt: skip
+def test_directions_are_told_in_number(marks, says):
+    assert _summary._say_directions([Link("a", "b", mark != "-", {}, mark == "!") for mark in marks]) == says
 
 
 @pytest.mark.parametrize("cut", [[], ["--fdr", 0.2], ["--threshold", 0.2], ["--objective", "shd"]])

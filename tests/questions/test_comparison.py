@@ -32,7 +32,7 @@ def test_changes_are_named():
     assert table.loc[("c", "d"), "change"] == "gained"
     turned = beliefs("a>c b>c").compare(beliefs("a>c c>b"))
     assert turned.count("turned") == 2
-    assert "a -> c here, a -- c there" in str(turned)
+    assert "\n  drawn differently: a -> c here and a -- c there" in str(turned)
 
 
 def test_the_other_way_round_lost_is_gained(rng):

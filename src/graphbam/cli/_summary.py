@@ -62,7 +62,7 @@ def show(report: dict[str, Any], cut: Cut, *, is_brief: bool = False) -> None:
     console.print(Text.assemble((_line(result.source or "table"), "bold"), f"  {_facts(result)}"))
     console.print(Text("  " + _headline(result, links, cut)))
     if result.has_directions and links:
-        console.print(Text("  " + _say_directions(result, links)))
+        console.print(Text("  " + _say_directions(links)))
     if hidden := result.say_hidden():
         console.print(Text("  " + _line(hidden)))
     if is_brief:
@@ -97,17 +97,18 @@ def _headline(result: Result, links: list[Link], cut: Cut) -> str:
     return ", ".join(parts) + married
 
 
-def _say_directions(result: Result, links: list[Link]) -> str:
-    arrows, forced = _count_arrows(result, links), sum(link.is_forced for link in links)
+def _say_directions(links: list[Link]) -> str:
+    n, arrows, forced = len(links), sum(link.is_directed for link in links), sum(link.is_forced for link in links)
     if arrows == 0:
-        return "none has a direction: data like these fit either, and all are left open"
-    said = (
-        "all have a direction" if arrows == len(links) else f"{arrows} {'has' if arrows == 1 else 'have'} a direction"
-    )
+        none, all_ = ("it has no", "it is") if n == 1 else ("none has a", "all are")
+        return f"{none} direction: data like these fit either, and {all_} left open"
+    whole = "it has" if n == 1 else "all have"
+    said = f"{whole if arrows == n else '1 has' if arrows == 1 else f'{arrows} have'} a direction"
     if forced:
-        whom = "all of which" if forced == arrows else f"{forced} of which"
-        said += f", {whom} only the graph as a whole needs: by itself another is likelier"
-    return said if arrows == len(links) else f"{said}; the others are left open"
+        whom = f"{forced} of which" if forced != arrows else "which" if arrows == 1 else "all of which"
+        alone = "by itself another is" if forced == 1 else "by themselves others are"
+        said += f", {whom} only the graph as a whole needs: {alone} likelier"
+    return said if arrows == n else f"{said}; the {'other is' if n - arrows == 1 else 'others are'} left open"
 
 
 def _show_links(console: Console, result: Result, links: list[Link]) -> None:

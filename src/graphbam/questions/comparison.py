@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 8
 _MARKS = {(0, 0): "", (1, 0): "->", (0, 1): "<-", (1, 1): "--"}
+_CALLED = {"turned": "drawn differently"}
 
 
 # ── two answers ───────────────────────────────────────────────────────────────────────────────────────────
@@ -83,7 +84,7 @@ class Comparison:
             rows = self.table[self.table["change"] == change].to_dict("records")
             shown = ", ".join(_spell_change(row) for row in rows[:MOST_NAMED])
             more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
-            lines += [f"  {change}: {shown}{more}"] if rows else []
+            lines += [f"  {_CALLED.get(change, change)}: {shown}{more}"] if rows else []
         gap = self.table["difference"].abs()
         lines.append(f"probabilities of a link differ by {gap.mean():.2f} on average, by {gap.max():.2f} at most")
         for names_of_one, said in ((self.only_here, "only here"), (self.only_there, "only in the other")):
@@ -93,7 +94,7 @@ class Comparison:
 
 def _spell_change(row: Mapping[Any, Any]) -> str:
     if row["change"] == "turned":
-        return f"{row['a']} {row['here']} {row['b']} here, {row['a']} {row['there']} {row['b']} there"
+        return f"{row['a']} {row['here']} {row['b']} here and {row['a']} {row['there']} {row['b']} there"
     return f"{row['a']} {row['here'] or row['there']} {row['b']} ({row['p_here']:.2f} → {row['p_there']:.2f})"
 
 
