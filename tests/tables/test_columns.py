@@ -155,11 +155,11 @@ def test_what_has_an_order_keeps_it():
 
 ORDERED = {
     "brackets": ["500-999", "1,000-4,999", "5,000+"],
-    "units": ["500 m", "800 m", "1,500 m", "2,500 m"],
+    "units": ["500 m", "800 m", "1,500 m", "2,500 m and more"],
     "spaces": ["100 - 200 €", "500 - 1 000 €", "1 000 - 20 000 €", "20 000 €"],
     "apostrophes": ["500 to 999", "1'000 to 9'999", "10'000 to 20'000"],
-    "decimal commas": ["0,800 kg", "1,5 kg", "1,750 kg", "12 kg"],
-    "decimals": ["−0.5 V", "0.25 V", "1.5 V", "12 V"],
+    "decimal commas": ["0,800 kg", "1,5 kg", "1,750 kg", "12 kg+"],
+    "decimals": ["−0.5 V", "0.25 V", "1.5 V", "12 V+"],
     "words": ["1 very low", "2 low", "3 medium", "4 high"],
     "one unit": ["1 year", "2 years", "3-10 years", "11+"],
 }

@@ -206,6 +206,14 @@ SPELLED = {
     "spaces between thousands": (["1 234", "12\u202f345", "7"], [1234, 12345, 7]),
     "apostrophes between thousands": (["1'234.5", "7"], [1234.5, 7]),
     "per cent": (["12 %", "3.5%", "−4%"], [12, 3.5, -4]),
+    "a unit": (["18.3 kg", "1,200 kg", None, "−7kg"], [18.3, 1200, np.nan, -7]),
+    "a unit without a space": (["5mm", "7.25mm"], [5, 7.25]),
+    "a ratio of units": (["5.5 mg/dL", "102 mg/dL"], [5.5, 102]),
+    "a squared unit": (["21.5 kg/m2", "30 kg/m2"], [21.5, 30]),
+    "degrees": (["21.5 °C", "-3°C"], [21.5, -3]),
+    "a word": (["1 day", "2 days", "14 days"], [1, 2, 14]),
+    "a unit that nobody knows": (["12 wobbles", "3.5 wobbles"], [12, 3.5]),
+    "a unit and decimal commas": (["1,5 kg", "0,25 kg"], [1.5, 0.25]),
     "exponents": (["€1e3", "€2.5e-1"], [1000, 0.25]),
 }
 
@@ -220,11 +228,31 @@ def test_numbers_are_read_as_they_are_spelled(cells, expected, encode):
 
 
 @each("cells", [
-    ["$5", "€7"], ["$5", "7"], ["5 kg", "7 kg"], ["12.05.2020", "13.05.2020"], ["1,5", "1.5"], ["10:30", "11:45"],
-    ["1,23,456", "7"], ["$", "$5"], ["$5$", "$6$"], ["18-25", "26-35"], ["1.2.3", "1.2.4"], ["%", "5%"],
+    ["$5", "€7"], ["$5", "7"], ["5 kg", "900 g"], ["5 kg", "7"], ["12.05.2020", "13.05.2020"], ["1,5", "1.5"],
+    ["10:30", "11:45"], ["1,23,456", "7"], ["$", "$5"], ["$5$", "$6$"], ["18-25", "26-35"], ["1.2.3", "1.2.4"],
+    ["%", "5%"], ["12a", "13b"], ["12a", "13a"], ["A12", "A13"], ["101 B", "102 B"], ["1234XYZ", "1235XYZ"],
+    ["10-20 kg", "20-30 kg"], ["1.2 beta", "1.3 beta"], ["1.2.3 kg", "1.2.4 kg"], ["5 May", "6 May"],
+    ["5 May 2020", "6 May 2020"], ["9 am", "10 am"], ["$5 kg", "$7 kg"], ["12 Main Street", "14 Main Street"],
+    ["1/2 l", "1/4 l"], ["3d5f", "4d6f"],
 ])  # fmt: skip
 def test_what_does_not_follow_one_rule_stays_text(cells):
     assert code_column(pd.Series(cells), "v").values is None
+
+
+@each("encode", [False, True])
+def test_numbers_in_several_units_are_refused_with_two_of_them(encode):
+    frame = FRAME.assign(d=["5 kg", "900 g", "1 kg", "7 kg"] * 3)
+    with pytest.raises(TableError, match=r"'d' holds numbers in more than one unit \('5 kg' beside '900 g'\): write"):
+        read_table(frame, encode=encode)
+
+
+def test_row_labels_that_look_like_numbers_in_several_units_are_warned_about():
+    frame = pd.DataFrame({"d": [f"{k + 1} {'kg' if k % 2 else 'g'}" for k in range(12)]}).join(FRAME)
+    table = read_table(frame)
+    assert "d" not in table.names
+    assert table.warnings[0].startswith(
+        "column 'd' was left out as row labels, and holds numbers in more than one unit ('1 g' beside '2 kg')"
+    )
 
 
 def test_spoilt_numbers_are_to_be_corrected_not_coded():

@@ -1,9 +1,9 @@
 """One column of anything → one column of numbers, or a sentence why not.
 
-Numbers stay as they are and true/false becomes 1/0. Numbers written with a sign for their unit, with thousands set
-apart or with a decimal comma are read as what they spell: "$0.56", "12 %", "1,234.5", "1 234", "1,5". Every cell must
-follow the same rule: the same sign in all of them or in none; commas between thousands and a decimal point, if all
-cells can be read so, else points between thousands and a decimal comma.
+Numbers stay as they are and true/false becomes 1/0. Numbers written with their unit, with thousands set apart or with a
+decimal comma are read as what they spell: "$0.56", "12 %", "18.3 kg", "1,234.5", "1 234", "1,5". Every cell must follow
+the same rule: the same unit in all of them or in none; commas between thousands and a decimal point, if all cells can
+be read so, else points between thousands and a decimal comma.
 
 Text, categories and dates become numbers only when asked (``encode``), because a code is a modelling choice:
 
@@ -33,7 +33,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from graphbam.errors import ConfigError, Setting
-from graphbam.tables.spelling import blank_missing, find_stray, read_dates, read_spelled
+from graphbam.tables.spelling import UNITS, blank_missing, find_stray, list_units, read_dates, read_spelled
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 Matrix: TypeAlias = npt.NDArray[np.float64]
@@ -50,13 +50,6 @@ CHANCE = 0.05
 _TRUE_FALSE = {"true": 1.0, "false": 0.0}
 _LEADING_NUMBER = re.compile(r"\s*[<>≤≥~]?\s*([-+−]?\d+(?:[.,]\d+|['’\s]\d{3}(?!\d))*)")
 _WORD_AFTER_NUMBER = re.compile(r"\d\s*\+?\s*([^\W\d_]+)")
-_UNITS = frozenset({
-    "ng", "µg", "ug", "mcg", "mg", "g", "kg", "t", "lb", "oz", "gram", "kilogram", "kilo", "ton", "tonne", "pound",
-    "ounce", "nm", "µm", "um", "mm", "cm", "m", "km", "in", "ft", "yd", "mi", "inch", "foot", "feet", "metre",
-    "meter", "yard", "mile", "kilometre", "kilometer", "µl", "ul", "ml", "cl", "dl", "l", "litre", "liter", "kb",
-    "mb", "gb", "tb", "KB", "MB", "GB", "TB", "ms", "s", "sec", "second", "min", "minute", "h", "hr", "hour", "d",
-    "day", "wk", "week", "mo", "month", "y", "yr", "year",
-})  # fmt: skip
 _MAGNITUDES = frozenset({"k", "K", "M", "thousand", "million", "mio", "billion", "bn"})
 _SHOWN_LEVELS = 4
 
@@ -73,6 +66,8 @@ class Coded:
     """Text in which no entry repeats, such as identifiers."""
     is_spoilt: bool = False
     """Numbers with text in fewer than half of the cells, or dates with few other cells: to be corrected, not coded."""
+    is_mixed: bool = False
+    """Numbers in more than one unit: to be rewritten, not coded."""
     levels: tuple[str, ...] = ()
     """Of categories: what the numbers 0, 1 … stand for, the most frequent level first; they wait for `scale_levels`."""
 
@@ -264,13 +259,14 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
     if n_text < cells.notna().sum():
         return Coded(None, problem, is_spoilt=2 * n_text <= cells.notna().sum())
     words = cells.astype("str").where(cells.notna(), None)
-    if not encode:
-        return Coded(None, problem, is_label=_are_labels(cells))
     distinct = words.dropna().unique().tolist()
-    units = find_units(distinct) if len(distinct) > 2 else {}
+    units = (find_units(distinct) if len(distinct) > 2 else {}) if encode else list_units(distinct)
     if len(units) > 1:
         beside = " beside ".join(map(_shorten, list(units.values())[:2]))
-        return Coded(None, f"numbers in more than one unit ({beside}): write all of them in one")
+        mixed = f"numbers in more than one unit ({beside}): write all of them in one"
+        return Coded(None, mixed, is_label=not encode and _are_labels(cells), is_mixed=True)
+    if not encode:
+        return Coded(None, problem, is_label=_are_labels(cells))
     if _are_labels(cells) and n_rows > 2:
         return Coded(None, f"text in which all {n_rows} entries differ, so it cannot be coded", is_label=True)
     levels, rule = order_levels(words.dropna().tolist())
@@ -343,8 +339,8 @@ def find_units(levels: Sequence[str]) -> dict[str, str]:
     for level in levels if _read_starts(levels) else ():
         words = _WORD_AFTER_NUMBER.findall(level)
         for word in words or [""]:
-            unit = word if word in _UNITS else word.lower().removesuffix("s") if len(word) > 2 else word
-            if not unit or unit in _UNITS | _MAGNITUDES:
+            unit = word if word in UNITS else word.lower().removesuffix("s") if len(word) > 2 else word
+            if not unit or unit in UNITS | _MAGNITUDES:
                 units.setdefault(unit, level)
     if "" in units and not _MAGNITUDES & set(units):
         del units[""]

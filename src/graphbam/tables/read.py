@@ -114,15 +114,16 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     for unknown in (name for name in named if name not in frame.columns):
         near = not_among(unknown, list(frame.columns))
         raise TableError(Setting("encode"), f" names the column {unknown!r}, {near}")
-    names, x_md = _code_columns(frame, encode, source, changes)
+    warnings: list[str] = []
+    names, x_md = _code_columns(frame, encode, source, changes, warnings)
     _check_width(names, x_md, source, list(frame.columns))
     if frame.columns[0] not in names:  # taken for row labels
         labels = [str(label) for label in frame.iloc[:, 0]]
-    warnings = tuple(suspect_transposed(names, labels, len(x_md)))
+    warnings += suspect_transposed(names, labels, len(x_md))
     n_found = n_rows if n_rows > len(x_md) else None
     is_there = set(names)
     gone = tuple(name for name in frame.columns if name not in is_there)
-    return Table(names, x_md, source, tuple(changes), warnings, n_rows_found=n_found, rows=rows, labels=gone)
+    return Table(names, x_md, source, tuple(changes), tuple(warnings), n_rows_found=n_found, rows=rows, labels=gone)
 
 
 def find_tables(folder: str | os.PathLike[str]) -> list[Path]:
@@ -395,10 +396,10 @@ def _drop_columns(frame: pd.DataFrame, drop: str | Iterable[str], source: str, c
 
 
 def _code_columns(
-    frame: pd.DataFrame, encode: Encode, source: str, changes: list[str]
+    frame: pd.DataFrame, encode: Encode, source: str, changes: list[str], warnings: list[str]
 ) -> tuple[tuple[str, ...], Matrix]:
     coded = {name: code_column(frame[name], name, encode) for name in frame.columns}
-    _drop_labels(coded, encode, changes)
+    _drop_labels(coded, encode, changes, warnings)
     unreadable = {name: one for name, one in coded.items() if one.values is None}
     if unreadable:
         _refuse_columns(unreadable, source, encode)
@@ -446,7 +447,7 @@ def spell_columns(names: Sequence[str]) -> str:
     return f"column{'s' if len(names) > 1 else ''} {shown}{more}"
 
 
-def _drop_labels(coded: dict[str, Coded], encode: Encode, changes: list[str]) -> None:
+def _drop_labels(coded: dict[str, Coded], encode: Encode, changes: list[str], warnings: list[str]) -> None:
     """Leave out a first column of identifiers; any column of them, if all text is to be coded; none that is named."""
     named = [] if isinstance(encode, Mapping) else check_encode(encode)
     codes_all = not named and bool(encode)
@@ -456,6 +457,8 @@ def _drop_labels(coded: dict[str, Coded], encode: Encode, changes: list[str]) ->
         if one.is_label and name not in named and (codes_all or k == 0)
     ]
     for name in labels:
+        if coded[name].is_mixed:
+            warnings.append(f"column {name!r} was left out as row labels, and holds {coded[name].note}")
         del coded[name]
         changes.append(f"column {name!r} holds text in which no entry repeats: taken for row labels and left out")
 
@@ -473,7 +476,7 @@ def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode
         advice.append(f"{where}correct those cells, or empty those cells if they stand for missing values. Or use ")
     else:
         advice.append("Use ")
-    text = [name for name in unreadable if name not in spoilt and not is_asked(encode, name)]
+    text = [name for name, one in unreadable.items() if not (one.is_spoilt or one.is_mixed or is_asked(encode, name))]
     if text:
         named = [] if isinstance(encode, Mapping) else check_encode(encode)
         wanted = Setting("encode", [*named, *text[:8]] if named else True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,10 +17,29 @@ Vector: TypeAlias = npt.NDArray[np.float64]
 MISSING_WORDS = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "missing"})
 """Cells read as missing, in any case and with any space around them."""
 
+UNITS = frozenset({
+    "ng", "µg", "ug", "mcg", "mg", "g", "kg", "t", "lb", "oz", "gram", "kilogram", "kilo", "ton", "tonne", "pound",
+    "ounce", "nm", "µm", "um", "mm", "cm", "m", "km", "in", "ft", "yd", "mi", "inch", "foot", "feet", "metre",
+    "meter", "yard", "mile", "kilometre", "kilometer", "µl", "ul", "ml", "cl", "dl", "l", "litre", "liter", "kb",
+    "mb", "gb", "tb", "KB", "MB", "GB", "TB", "ms", "s", "sec", "second", "min", "minute", "h", "hr", "hour", "d",
+    "day", "wk", "week", "mo", "month", "y", "yr", "year",
+})  # fmt: skip
+"""Units that numbers may come in, in the singular, where these are not the same in all cells."""
+
+_GLUED = UNITS | frozenset({
+    "µL", "mL", "dL", "L", "nmol", "µmol", "umol", "mmol", "mol", "U", "IU", "mU", "mEq", "mmHg", "Pa", "hPa", "kPa",
+    "MPa", "bar", "bpm", "Hz", "kHz", "MHz", "GHz", "mV", "V", "kV", "mA", "W", "kW", "MW", "Wh", "kWh", "MWh", "J",
+    "kJ", "MJ", "cal", "kcal", "eV", "N", "K", "C", "F", "ppm", "ppb", "mph", "kmh", "ha", "px", "dB",
+})  # fmt: skip
+"""Units that may follow a number without a space; after a space any word may."""
+
 _SIGNS = "$€£¥₹%"
+_UNIT = r"[^\W\d_°](?:[^\W\d_]|[/·⁻^]|(?<=[a-z])[23]){0,11}\.?|°[CFK]?|‰"
 _SPELLED = re.compile(
-    rf"([{_SIGNS}]?)\s*([-+−]?)\s*([{_SIGNS}]?)\s*(\d[\d.,'’\s]*|[.,]\d+)([eE][-+]?\d+)?\s*([{_SIGNS}]?)"
+    rf"([{_SIGNS}]?)\s*([-+−]?)\s*([{_SIGNS}]?)\s*(\d[\d.,'’\s]*|[.,]\d+)([eE][-+]?\d+)?(\s*)([{_SIGNS}]|{_UNIT}|)"
 )
+_MONTHS = {name.lower() for name in (*calendar.month_abbr, *calendar.month_name)}
+_NO_UNITS = _MONTHS | {"alpha", "beta", "rc", "dev", "am", "pm", "bc", "bce"}
 _GAP = r"['’\s]"
 _WRITINGS = {
     ".": re.compile(rf"[1-9]\d{{0,2}}(,\d{{3}})+(\.\d+)?|\d{{1,3}}({_GAP}\d{{3}})+(\.\d+)?|\d+\.?\d*|\.\d+"),
@@ -55,8 +75,10 @@ def read_spelled(cells: Sequence[Any] | pd.Series, decimal: str = "") -> Vector 
     [1200.0, 0.56, nan]
     >>> read_spelled(["1,5", "0,250"]).tolist(), read_spelled(["12 %", "−3 %"]).tolist()
     ([1.5, 0.25], [12.0, -3.0])
-    >>> read_spelled(["$5", "€7"]), read_spelled(["5 kg"])
-    (None, None)
+    >>> read_spelled(["18.3 kg", "7 kg"]).tolist(), read_spelled(["1 day", "2 days"]).tolist()
+    ([18.3, 7.0], [1.0, 2.0])
+    >>> read_spelled(["$5", "€7"]), read_spelled(["5 kg", "900 g"]), read_spelled(["12a", "13a"])
+    (None, None, None)
     >>> read_spelled(["1.480", "550"]).tolist(), read_spelled(["1.480", "550"], decimal=",").tolist()
     ([1.48, 550.0], [1480.0, 550.0])
     """
@@ -102,8 +124,44 @@ def _match_numbers(column: pd.Series) -> list[re.Match[str]]:
         if match is None:
             return []
         matches.append(match)
-    signs = {"".join(match.group(1, 3, 6)) for match in matches}
-    return matches if len(signs) == 1 and len(*signs) <= 1 else []
+    signs = {_find_unit(match) for match in matches}
+    return matches if len(signs) == 1 and None not in signs else []
+
+
+def _find_unit(match: re.Match[str]) -> str | None:
+    """The sign or unit of a number, words in the singular; empty if it has none, None if it is something else."""
+    signs = [sign for sign in match.group(1, 3, 7) if sign]
+    word = match[7].removesuffix(".")
+    if len(signs) > 1 or word in _SIGNS:
+        return "".join(signs) if len(signs) <= 1 else None
+    unit = word.removesuffix("s") if len(word) > 2 else word
+    is_apart = bool(match[6]) or match[4] != match[4].rstrip()
+    return unit if _is_unit(unit, is_apart) else None
+
+
+def _is_unit(word: str, is_apart: bool) -> bool:
+    """Whether a word behind numbers is their unit: identifiers (12a) and versions have some, too."""
+    if word[0] in "°‰" or re.split(r"[/·⁻^²³23]", word.replace("μ", "µ"))[0] in _GLUED:
+        return True
+    return is_apart and len(word) > 1 and word.lower() not in _NO_UNITS
+
+
+def list_units(cells: Sequence[Any]) -> dict[str, str]:
+    """Units of numbers, each with the first cell that has it; none if a cell is no number with a known unit.
+
+    Examples
+    --------
+    >>> list_units(["5 kg", "900 g", "7 kg"]), list_units(["12a", "13b"]), list_units(["5 kg", "7"])
+    ({'kg': '5 kg', 'g': '900 g'}, {}, {})
+    """
+    units: dict[str, str] = {}
+    for cell in cells:
+        match = _SPELLED.fullmatch(str(cell))
+        unit = match and _find_unit(match)
+        if not unit or unit not in UNITS:
+            return {}
+        units.setdefault(unit, str(cell))
+    return units
 
 
 def _fits(matches: Sequence[re.Match[str]], decimal: str) -> bool:
