@@ -51,6 +51,19 @@ def test_every_way_to_say_it_sets_the_same_cells(data, interventions):
     assert "in 5 of 9 rows, columns 'a', 'b', 'c d'" in table.changes[-1]
 
 
+def test_columns_set_in_a_handful_of_rows_are_warned_about():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
+    told = read_experiment(frame.assign(target=["a"] * 5 + ["b"] + [""] * 34), "target").warnings
+    assert told == (
+        "experiments set 'b' in 1 row only, which hardly tells which way its links point: arrows at it are little more "
+        "than guesses",
+    )
+    told = read_experiment(frame.assign(target=["a; b"] + ["b"] * 3 + ["c"] * 5 + [""] * 31), "target").warnings
+    assert "set 'a' in 1 row, 'b' in 4 rows only" in told[0]
+    assert "arrows at them" in told[0]
+    assert not read_experiment(frame.assign(target=["a"] * 5 + [""] * 35), "target").warnings
+
+
 @pytest.mark.parametrize("alone", [False, True])
 def test_tables_by_target_are_joined(alone):
     tables, order = tables_by_target()

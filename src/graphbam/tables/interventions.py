@@ -29,6 +29,7 @@ from graphbam.tables.read import (
     not_among,
     read_table,
     spell_columns,
+    spell_count,
     take_rows,
     unique_names,
 )
@@ -40,6 +41,12 @@ NOTHING = frozenset(
     {"", "-", "none", "nan", "na", "no", "obs", "observational", "control", "wild type", "wildtype", "wt"}
 )
 """Words of a column of targets that stand for a row in which nothing was set."""
+
+FEW_SET = 5
+"""Rows in which a column must have been set. All of its links are directed, and after a single row an arrow is right
+about as often as by the toss of a coin."""
+
+MOST_NAMED = 8
 
 _BETWEEN = re.compile(r"\s*[;,|+&]\s*")
 
@@ -108,10 +115,25 @@ def _note(table: Table, set_md: BoolMatrix, about: str) -> Table:
     n_rows, targets = int(set_md.any(axis=1).sum()), [table.names[k] for k in np.flatnonzero(set_md.any(axis=0))]
     where = f"in {n_rows} of {len(set_md)} rows, {spell_columns(targets)}" if targets else "none was set"
     changes = (*table.changes, f"{about}: {where}")
-    warnings = table.warnings
+    warnings = (*table.warnings, *_warn_of_few(table.names, set_md))
     if not targets:
         warnings = (*warnings, f"interventions were given, but no cell was set in {len(set_md)} rows")
     return dataclasses.replace(table, changes=changes, warnings=warnings, set_md=set_md if targets else None)
+
+
+def _warn_of_few(names: Sequence[str], set_md: BoolMatrix) -> list[str]:
+    """Name the columns that were set in too few rows to learn much from it."""
+    counts_d = set_md.sum(axis=0)
+    few = np.flatnonzero((counts_d > 0) & (counts_d < FEW_SET))
+    if not len(few):
+        return []
+    shown = ", ".join(f"{names[k]!r} in {spell_count(counts_d[k], 'row')}" for k in few[:MOST_NAMED])
+    more = f" and {len(few) - MOST_NAMED} more in as few" if len(few) > MOST_NAMED else ""
+    whose, at = ("its", "it") if len(few) == 1 else ("their", "them")
+    return [
+        f"experiments set {shown}{more} only, which hardly tells which way {whose} links point: arrows at {at} are "
+        "little more than guesses"
+    ]
 
 
 # ── a column of targets ──────────────────────────────────────────────────────────────────────────────────
