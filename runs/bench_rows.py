@@ -34,6 +34,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 
 import graphbam as gb
@@ -61,6 +62,7 @@ MOST_ROWS = 100_000
 DRAWS_FROM = 100
 """First seed of the tables whose draws are compared with their average."""
 COMPARED = ("skeleton_ap", "directed_ap", "direction_right")
+WAYS = ("draws", "average")
 SETTLED = 0.95
 BINS = 15
 
@@ -206,9 +208,7 @@ def measure_draws(n_seeds: int, jobs: int) -> None:
             rows.append(one.result())
             print(rows[-1], flush=True)
             _write_rows("rows_draws.csv", rows)
-    for name in COMPARED:
-        gains = [float(row[f"{name}_average"]) - float(row[f"{name}_draws"]) for row in rows]
-        print(f"{name}: average − draws {np.mean(gains):+.4f} ± {np.std(gains, ddof=1) / len(gains) ** 0.5:.4f}")
+    print(table_of_draws())
 
 
 def compare_draws(world: str, seed: int) -> dict[str, object]:
@@ -219,8 +219,8 @@ def compare_draws(world: str, seed: int) -> dict[str, object]:
     each = [score_result(*answer(table, rows, "subsample")) for rows in draws]
     scores: dict[str, object] = {"world": world, "seed": seed}
     for name in COMPARED:
-        told = {"average": whole[name], "draws": np.mean([score[name] for score in each])}
-        scores |= {f"{name}_{way}": round(float(score), 5) for way, score in told.items()}
+        told = (np.mean([score[name] for score in each]), whole[name])
+        scores |= {f"{name}_{way}": round(float(score), 5) for way, score in zip(WAYS, told, strict=True)}
     return scores
 
 
@@ -281,7 +281,7 @@ def _write_rows(name: str, rows: list[dict[str, object]]) -> None:
 
 def write_tables(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    makers = {"memory": table_of_files, "average": table_of_answers, "pieces": table_of_pieces}
+    makers = {"memory": table_of_files, "average": table_of_answers, "draws": table_of_draws, "pieces": table_of_pieces}
     for section, make in makers.items():
         if not (RESULTS / f"rows_{section}.csv").exists():
             continue
@@ -325,6 +325,24 @@ def table_of_answers() -> str:
             f"{_mean(these, 'log_loss'):.4f}".lstrip("0"), f"{error:.4f}".lstrip("0"),
             f"{100 * _mean(these, 'false_at_0.05'):.1f} %", f"{_mean(these, 'cpu_seconds'):.0f}",
         ])  # fmt: skip
+    return _as_markdown(head, lines)
+
+
+def table_of_draws() -> str:
+    """Means over the tables of each world and over all, and the gain of the average with its standard error."""
+    frame = pd.DataFrame(_read_rows("rows_draws.csv")).astype({f"{n}_{w}": float for n in COMPARED for w in WAYS})
+    head = ["world", "tables"]
+    for name in ("skeleton AP", "directed AP", "directions right"):
+        head += [f"{name}, one draw", "average", "gain"]
+    lines = []
+    for world in (*WORLDS, "all"):
+        these = frame if world == "all" else frame[frame["world"] == world]
+        lines.append([world, str(len(these))])
+        for name in COMPARED:
+            draws, average = (these[f"{name}_{way}"] for way in WAYS)
+            gain = average - draws
+            lines[-1] += [f"{mean:.4f}".lstrip("0") for mean in (draws.mean(), average.mean())]
+            lines[-1].append(f"{gain.mean():+.4f} ± {gain.sem():.4f}".replace("0.", "."))
     return _as_markdown(head, lines)
 
 

@@ -137,6 +137,16 @@ def read_blocks(name):
     return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), re.DOTALL)
 
 
+def test_the_page_of_hidden_causes_names_those_of_its_world():
+    said: dict[str, object] = {}
+    exec(read_blocks("hidden.md")[0], said)
+    first = said["suspects"].head(6)
+    assert {frozenset(pair) for pair in zip(first["a"], first["b"], strict=True)} == set(
+        map(frozenset, said["world"].bidirected)
+    )
+    assert said["result"].say_hidden().startswith("6 pairs")
+
+
 def test_the_site_builds_without_a_warning(tmp_path):
     """Every page is in the navigation, every link and anchor leads somewhere, every docstring can be read."""
     pytest.importorskip("mkdocs")

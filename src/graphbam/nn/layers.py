@@ -30,7 +30,7 @@ KERNELS: dict[Axis, list[SDPBackend]] = {
 """Kernels for attention on a GPU, the quickest first: axes are short in one case and long in the other. Which of them
 can be used depends on precision and hardware."""
 
-SHORT = 8
+SHORT = 12
 """Longest axis whose attention is compiled as sums of products: kernels for attention are made for hundreds."""
 
 NEVER = -1e30
