@@ -380,3 +380,9 @@ def test_packed_tables_may_not_grow_without_end(tmp_path, monkeypatch):
         read_table(tmp_path / "t.parquet")
     with pytest.raises(TableError, match=r"t\.csv\.gz unpacks to more than 0 MiB"):
         formats.unpack((tmp_path / "t.csv.gz").read_bytes(), "t.csv.gz", limit=20_000)
+
+
+@pytest.mark.parametrize("dtype", [float, int, str])
+def test_masked_cells_are_missing(dtype):
+    x_md = np.ma.masked_equal(np.array([[1, 5], [9, 6], [3, 7]], dtype=dtype), dtype(9))
+    np.testing.assert_array_equal(read_table(x_md).x_md, [[1, 5], [np.nan, 6], [3, 7]])

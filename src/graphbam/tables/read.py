@@ -318,7 +318,7 @@ def _load_array(data: Any) -> pd.DataFrame:
     if hasattr(data, "detach"):  # torch
         data = data.detach().cpu()
     try:
-        array = np.asarray(data)
+        array = data if np.ma.isMaskedArray(data) else np.asarray(data)  # what is masked becomes missing below
     except (ValueError, TypeError) as error:
         raise TableError(f"a {type(data).__name__} is not a table: {error}. Make every row equally long.") from None
     if array.dtype.names:
