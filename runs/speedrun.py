@@ -43,6 +43,9 @@ LEVERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "long decay": ({"decay_share": 0.6}, {}),
     "twice the rate": ({"learning_rate": 3e-3}, {}),
     "five pair blocks": ({}, {"pair_layers": 5}),
+    "three layers over samples": ({}, {"sample_layers": 3}),
+    "long head": ({}, {"sample_layers": 3, "pair_layers": 24}),
+    "wide head": ({}, {"sample_layers": 3, "pair_layers": 16, "pair_channels": 96}),
 }
 """Name → changes to the training config, changes to the network."""
 
