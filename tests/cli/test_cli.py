@@ -337,7 +337,7 @@ def test_files_of_others_are_left_alone_before_any_work(infer, table, tmp_path, 
     monkeypatch.setattr("graphbam.infer", None)
     code, _, error, out = infer(table)
     assert code == 2
-    assert "dag.csv is there already, and no result was saved in that folder" in error
+    assert "dag.csv is there already, and nothing says that graphbam wrote it" in error
     assert (out / "dag.csv").read_text() == "mine"
 
 

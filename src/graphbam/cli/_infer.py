@@ -111,7 +111,7 @@ def _read_tiers(text: str | None) -> list[list[str]] | None:
 
 def _check_out(out: Path, read: list[Path]) -> None:
     """Refuse folders that cannot be written to, or only by losing what is `read`."""
-    from graphbam.output.files import OUTPUTS, refuse_others
+    from graphbam.output.files import OUTPUTS, check_folder
 
     if str(out) == PIPE:
         raise ConfigError(
@@ -123,7 +123,7 @@ def _check_out(out: Path, read: list[Path]) -> None:
     if lost := next((path for path in read if path.resolve() in outputs), None):
         raise ConfigError(f"{lost} is read, and a file of that name is written there. Choose another folder with -o.")
     if not read[0].is_dir():  # then every table has a folder of its own
-        refuse_others(out, OUTPUTS)
+        check_folder(out)
 
 
 def _read_cut(objective: Any, threshold: float | None, fdr: float | None) -> Cut:
