@@ -89,6 +89,32 @@ def test_simulate_agrees_with_python(tmp_path, capsys, monkeypatch):
     np.testing.assert_allclose(stored, x_md, atol=1e-5)
 
 
+def test_simulate_leaves_files_of_others_alone_before_any_work(tmp_path, capsys, monkeypatch):
+    for name in ("data.csv", "graph.csv", "targets.csv.gz", "world.png"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / name).write_text("mine")
+        with monkeypatch.context() as patch:
+            patch.setattr("graphbam.simulation.simulate_table", None)
+            code, text, error = run(capsys, patch, "simulate", "-o", folder)
+        assert (code, text, error.count("\n")) == (2, "", 1)
+        assert f"{name} is there already, and nothing says that graphbam wrote it" in error
+        assert [path.read_text() for path in folder.iterdir()] == ["mine"]
+
+
+def test_simulate_replaces_an_earlier_world_as_a_whole(tmp_path, capsys, monkeypatch):
+    small = "simulate", "--n-variables", 6, "--n-samples", 30, "-o", tmp_path
+    run(capsys, monkeypatch, *small, "--hidden", "--interventions")
+    assert {"bidirected.csv", "targets.csv"} <= {path.name for path in tmp_path.iterdir()}
+    (tmp_path / "mine.txt").write_text("stays")
+    assert run(capsys, monkeypatch, *small, "--seed", 1)[0] == 0
+    note = json.loads((tmp_path / "world.json").read_text())
+    assert {path.name for path in tmp_path.iterdir()} == {*note["files"], "mine.txt"}
+    assert note["files"] == ["data.csv", "graph.csv", "world.png", "world.json"]
+    again = simulate_table(**note["settings"])
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "data.csv").to_numpy(), again.x_md, atol=1e-4)
+
+
 @each(
     ("option", "value", "message"),
     [
@@ -117,6 +143,9 @@ def test_a_file_in_the_way_is_named(tmp_path, capsys, monkeypatch):
     assert code == 2
     assert "taken" in error
     assert error.count("\n") == 1
+    (tmp_path / "out" / "graph.csv").mkdir(parents=True)
+    code, _, error = run(capsys, monkeypatch, "simulate", "--n-samples", 9, "-o", tmp_path / "out")
+    assert (code, "cannot be written: Is a directory. Choose another place" in error) == (2, True)
 
 
 def test_help_names_every_choice():
