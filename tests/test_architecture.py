@@ -26,7 +26,7 @@ ALLOWED = {
     "output": {"errors", "machine", "graphs", "result", "sparse", "tables.domain"},
     "questions": {"errors", "graphs", "result", "output"},
     "simulation": {"errors", "graphs", "tables.prepare"},
-    "training": {"errors", "graphs", "tables", "nn", "directions", "simulation"},
+    "training": {"errors", "machine", "graphs", "tables", "nn", "directions", "simulation"},
     "benchmarks": PRODUCT | {"simulation", "training"},
     "cli": PRODUCT | MAKING | {"web"},
     "web": PRODUCT | {"cli"},

@@ -6,7 +6,7 @@ import pytest
 
 from cases import each
 from graphbam.errors import ConfigError
-from graphbam.machine.disk import Note, list_own, make_folder, refuse_others, remove_own, sign, take_path
+from graphbam.machine.disk import Note, check_file, list_own, make_folder, refuse_others, remove_own, sign, take_path
 
 NOTE = Note("world.json", rb'^\{"format": "graphbam-world"', ("a.csv",))
 
@@ -48,6 +48,17 @@ def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"cannot be written: .*\. Choose another place"):
         make_folder(tmp_path / "file" / "out")
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    check_file(tmp_path / "file")
+    check_file(tmp_path / "new" / "file")
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(ConfigError, match="is a folder where a file must go"):
+        check_file(tmp_path)
+    with pytest.raises(ConfigError, match="file is a file, not a folder"):
+        check_file(tmp_path / "file" / "new" / "mine")
 
 
 def test_an_empty_path_is_not_the_present_folder(tmp_path):

@@ -75,15 +75,26 @@ def refuse_others(folder: Path, names: Iterable[str], *notes: Note) -> None:
         With the first of them.
     """
     own = list_own(folder, *notes)
-    if found := next((name for name in names if name not in own and _holds_something(folder / name)), None):
+    if found := next((name for name in names if name not in own and holds_something(folder / name)), None):
         raise ConfigError(
             f"{folder / found} is there already, and nothing says that graphbam wrote it: it would be lost. Choose "
             "another folder, or move the file."
         )
 
 
-def _holds_something(path: Path) -> bool:
+def holds_something(path: Path) -> bool:
+    """Whether there is a file that is not empty."""
     return path.is_file() and path.stat().st_size > 0
+
+
+def check_file(path: Path) -> None:
+    """Refuse, before long work, a file that could not be written after it; nothing is made."""
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder where a file must go. Name a file in it, or choose another place.")
+    above = next(place for place in path.absolute().parents if place.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        why = "Permission denied" if above.is_dir() else f"{above} is a file, not a folder"
+        raise ConfigError(f"{path} cannot be written: {why}. Choose another place.")
 
 
 def remove_own(folder: Path, keep: Iterable[str], *notes: Note) -> None:
