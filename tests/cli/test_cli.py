@@ -22,6 +22,7 @@ from graphbam.output import figures
 from graphbam.output.files import Link
 from graphbam.result import Result
 from graphbam.simulation import GRAPHS, MECHANISMS, NOISES, WORLDS, simulate_table
+from graphbam.tables.labelled import LabelledTable, write_labelled
 from standins import save_toy_colliders
 
 
@@ -146,6 +147,27 @@ def test_a_file_in_the_way_is_named(tmp_path, capsys, monkeypatch):
     (tmp_path / "out" / "graph.csv").mkdir(parents=True)
     code, _, error = run(capsys, monkeypatch, "simulate", "--n-samples", 9, "-o", tmp_path / "out")
     assert (code, "cannot be written: Is a directory. Choose another place" in error) == (2, True)
+
+
+@each(("words", "what"), [
+    (["infer", "sachs", "-o", ""], "the path to write to"),
+    (["infer", "", "-o", "out"], "the path of the table"),
+    (["infer", "sachs", "-o", "out", "--knowledge", ""], "the path of prior knowledge"),
+    (["infer", "sachs", "-o", "out", "--store", ""], "--store '' is an empty path"),
+    (["simulate", "-o", ""], "the path to write to"),
+    (["train", "--tiny", "--steps", "1", "-o", ""], "the path to write to"),
+    (["fine-tune", "tables", "-o", ""], "the path of the weights to write"),
+    (["fine-tune", "", "-o", "out"], "the path of the tables"),
+    (["benchmark", "--methods", "zero", "--cases", "linear-d4-m30", "-o", ""], "the path to write to"),
+    (["benchmark-report", "", "-o", "out"], "the path of a run"),
+])  # fmt: skip
+def test_an_empty_path_is_not_the_present_folder(tmp_path, capsys, monkeypatch, words, what):
+    write_labelled(tmp_path / "tables", LabelledTable(("a", "b"), np.eye(20, 2), np.zeros((2, 2), np.int8)))
+    monkeypatch.chdir(tmp_path)
+    code, _, error = run(capsys, monkeypatch, *words)
+    assert (code, error.startswith(f"error: {what}"), error.count("\n")) == (2, True, 1), error
+    assert "empty" in error
+    assert [path.name for path in tmp_path.iterdir()] == ["tables"]
 
 
 def test_help_names_every_choice():

@@ -63,5 +63,5 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(tmp_path):
 
 def test_an_empty_path_is_not_the_present_folder(tmp_path):
     assert take_path(".") == take_path("./")
-    with pytest.raises(ConfigError, match=r"the store is empty\. Name one"):
-        take_path("", "the store")
+    with pytest.raises(ConfigError, match=r"the path of the store is empty\. Name one"):
+        take_path("", "the path of the store")

@@ -354,6 +354,8 @@ def test_a_file_is_not_a_folder(result, tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(ConfigError, match="is a file"):
         save_outputs(result, tmp_path / "out")
+    with pytest.raises(ConfigError, match="the path to write to is empty"):
+        result.save("")
     (tmp_path / "dir" / "edges.csv").mkdir(parents=True)
     with pytest.raises(ConfigError, match="is a folder where a file must go"):
         save_outputs(result, tmp_path / "dir")

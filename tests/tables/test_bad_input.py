@@ -166,7 +166,7 @@ REFUSED_OBJECTS = {
     "a name far too long": (lambda path: "x" * 5000, "cannot be opened"),
     "text instead of a path": (lambda path: "a,b\n1,2\n3,4\n", "does not exist"),
     "a web address": (lambda path: "https://example.org/t.csv", "is a web address"),
-    "an empty path": (lambda path: "", "is a folder|does not exist"),
+    "an empty path": (lambda path: "", "the path of the table is empty"),
     "None": (lambda path: None, "None is not a table"),
     "a number": (lambda path: 7, "7 is not a table"),
     "bytes": (lambda path: b"a,b", "is not a table"),

@@ -104,7 +104,7 @@ def test_where_weights_go_is_checked_before_the_work(loaded, pairs, tmp_path, mo
         others: "is there already, and not from fine-tuning",
         tmp_path / "notes.txt": "is there already, and not from fine-tuning",
         tmp_path / "notes.txt" / "mine": "is a file, not a folder",
-        "": "the weights file to write is empty",
+        "": "the path of the weights to write is empty",
     }
     for out, says in refused.items():
         with pytest.raises(ConfigError, match=says):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphbam.machine.disk import Note, clear_errors, make_folder, refuse_others, remove_own, sign
+from graphbam.machine.disk import Note, clear_errors, make_folder, refuse_others, remove_own, sign, take_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -33,7 +33,7 @@ PICTURE = "world.png"
 
 
 def simulate(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the results.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="DIR", help="Folder for the results.")],
     world: Annotated[str | None, typer.Option(help=f"A kind of table that people have: {WORLD_NAMES}.")] = None,
     mechanism: Annotated[str | None, typer.Option(help=f"One of {MECHANISM_NAMES}; default: chebyshev.")] = None,
     graph: Annotated[str | None, typer.Option(help=f"One of {GRAPH_NAMES}; default: erdos-renyi.")] = None,
@@ -62,16 +62,17 @@ def simulate(
     if world is None:
         defaults: dict[str, str | float] = {"mechanism": "chebyshev", "graph": "erdos-renyi", "degree": 2.0}
         settings |= {name: value for name, value in defaults.items() if settings[name] is None}
-    _check_folder(out)
+    folder = take_path(out)
+    _check_folder(folder)
     table = simulate_table(**settings)
     title = f"{world} world" if world else f"{settings['mechanism']} effects, {settings['graph']} graph"
     files = _list_files(table)
-    with clear_errors(out):
-        _write_note(out, settings, files)
-        _write_table(out, table)
+    with clear_errors(folder):
+        _write_note(folder, settings, files)
+        _write_table(folder, table)
         if PICTURE in files:
-            _draw(out / PICTURE, table, f"Simulated world: {title}")
-    _report({out / name: what for name, what in files.items()})
+            _draw(folder / PICTURE, table, f"Simulated world: {title}")
+    _report({folder / name: what for name, what in files.items()})
 
 
 def _check_folder(out: Path) -> None:

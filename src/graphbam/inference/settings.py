@@ -75,6 +75,8 @@ class InferConfig:
         for name, kinds in (("directions", get_args(Directions)), ("blocks", get_args(Blocks))):
             if getattr(self, name) not in kinds:
                 raise ConfigError(Setting(name, getattr(self, name)), f" is not known; choose from {', '.join(kinds)}.")
+        if self.store is not None and not os.fspath(self.store):
+            raise ConfigError(Setting("store", ""), " is an empty path. Name a folder, or leave it out.")
         n_resamples: Any = self.stability
         if isinstance(n_resamples, bool) or not isinstance(n_resamples, Integral) or n_resamples < 0:
             found = Setting("stability", self.stability)

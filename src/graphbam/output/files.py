@@ -422,7 +422,7 @@ def export(
     Path
         The file.
     """
-    path = Path(path)
+    path = take_path(path)
     if not isinstance(source, (Graph, Result, SparseGraph, SparseResult)):
         raise GraphError(f"a {type(source).__name__} cannot be exported. Pass a Graph or a Result.")
     is_sparse = isinstance(source, (SparseGraph, SparseResult))

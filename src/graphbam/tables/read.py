@@ -194,6 +194,8 @@ def take_rows(frame: pd.DataFrame, rows: npt.NDArray[np.int64]) -> pd.DataFrame:
 
 def _load_path(path: str | os.PathLike[str], limit: RowLimit) -> tuple[Parsed, str]:
     where = str(path)
+    if not where:
+        raise TableError("the path of the table is empty. Name a file.")
     if where.startswith(("http://", "https://", "s3://", "gs://", "ftp://")):
         raise TableError(f"{where} is a web address; only local files are read. Download it and pass its path.")
     file, part = _split_part(where)

@@ -91,7 +91,7 @@ def fine_tune(
     place = choose_device(device)
     loaded = weights if isinstance(weights, LoadedWeights) else load_weights(weights)
     if out is not None:
-        _check_out(take_path(out, "the weights file to write"), loaded)
+        _check_out(take_path(out, "the path of the weights to write"), loaded)
     network = loaded.network.empty(loaded.network.config).to(place)
     network.load_state_dict(loaded.network.state_dict())
     task = AnswerTask() if loaded.gives_answers else EdgeTask()

@@ -98,8 +98,8 @@ def write_report(
     ConfigError
         If the folder cannot be made, or files of others would be lost.
     """
-    rows = read_rows(runs)
-    theirs = None if published is None else _read_published(Path(published))
+    rows = read_rows([take_path(run, "the path of a run") for run in runs])
+    theirs = None if published is None else _read_published(take_path(published, "the path of published numbers"))
     sources = "" if theirs is None else "; ".join(sorted({str(source) for source in theirs["source"]}))
     looks = assign_looks(rows["method"].unique())
     panels = plan_panels(rows, looks, theirs)
