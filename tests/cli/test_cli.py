@@ -138,6 +138,18 @@ def test_wrong_values_give_one_line_and_write_nothing(tmp_path, capsys, monkeypa
     assert not (tmp_path / "out").exists()
 
 
+@each(("option", "value", "message"), [
+    ("--n-samples", 10**11, "100000000000 rows × 20 variables take about 96000.0 GB of memory, and 8.0 GB are free."),
+    ("--n-variables", 10**6, "500 rows × 1000000 variables take about 64024.0 GB of memory, and 8.0 GB are free."),
+])  # fmt: skip
+def test_worlds_that_would_not_fit_are_refused(tmp_path, capsys, monkeypatch, option, value, message):
+    monkeypatch.setattr("graphbam.simulation.free_memory", lambda: 8e9)
+    code, _, error = run(capsys, monkeypatch, "simulate", option, value, "-o", tmp_path / "out")
+    fewer = "rows" if option == "--n-samples" else "variables"
+    assert (code, error) == (2, f"error: {message} Simulate fewer {fewer}.\n")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_file_in_the_way_is_named(tmp_path, capsys, monkeypatch):
     (tmp_path / "taken").write_text("")
     code, _, error = run(capsys, monkeypatch, "simulate", "--n-samples", 9, "-o", tmp_path / "taken")
