@@ -306,6 +306,8 @@ def test_without_matplotlib_the_picture_is_missed_aloud(infer, table, monkeypatc
     ("options", "message"),
     [
         (["--weights", "nope"], "error: no weights named 'nope'"),
+        (["--executor", "foo"], "error: --executor foo is not known; choose a number of processes"),
+        (["--executor", "0"], "error: --executor 0 is not known"),
         (["--device", "abacus"], "error: --device abacus cannot be used here"),
         (["--missing", "guess"], "error: --missing guess is not known"),
         (["--large", "all"], "error: --large all is not known"),
