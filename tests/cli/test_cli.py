@@ -138,6 +138,13 @@ def test_wrong_values_give_one_line_and_write_nothing(tmp_path, capsys, monkeypa
     assert not (tmp_path / "out").exists()
 
 
+@each("n_variables", [2, 3])
+def test_the_default_degree_fits_few_variables(tmp_path, capsys, monkeypatch, n_variables):
+    code, _, error = run(capsys, monkeypatch, "simulate", "--n-variables", n_variables, "-o", tmp_path)
+    assert (code, error) == (0, "")
+    assert json.loads((tmp_path / "world.json").read_text())["settings"]["degree"] == n_variables - 1
+
+
 @each(("option", "value", "message"), [
     ("--n-samples", 10**11, "100000000000 rows × 20 variables take about 96000.0 GB of memory, and 8.0 GB are free."),
     ("--n-variables", 10**6, "500 rows × 1000000 variables take about 64024.0 GB of memory, and 8.0 GB are free."),

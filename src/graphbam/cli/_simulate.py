@@ -39,7 +39,7 @@ def simulate(
     graph: Annotated[str | None, typer.Option(help=f"One of {GRAPH_NAMES}; default: erdos-renyi.")] = None,
     n_variables: Annotated[int, typer.Option(help="Columns of the table.")] = 20,
     n_samples: Annotated[int, typer.Option(help="Rows of the table.")] = 500,
-    degree: Annotated[float | None, typer.Option(help="Mean number of neighbours of a variable; default: 2.")] = None,
+    degree: Annotated[float | None, typer.Option(help="Mean neighbours of a variable; default: 2, of two 1.")] = None,
     noise: Annotated[str | None, typer.Option(help=f"One of {NOISE_NAMES}; default: the preset's.")] = None,
     hidden: Annotated[bool, typer.Option("--hidden", help="More variables than the table shows.")] = False,
     interventions: Annotated[bool, typer.Option("--interventions", help="Some cells were set from outside.")] = False,
@@ -60,7 +60,8 @@ def simulate(
         "preset": preset, "seed": seed,
     }  # fmt: skip
     if world is None:
-        defaults: dict[str, str | float] = {"mechanism": "chebyshev", "graph": "erdos-renyi", "degree": 2.0}
+        defaults: dict[str, str | float] = {"mechanism": "chebyshev", "graph": "erdos-renyi"}
+        defaults["degree"] = min(2.0, max(1.0, n_variables - 1.0))  # more neighbours than others there cannot be
         settings |= {name: value for name, value in defaults.items() if settings[name] is None}
     folder = take_path(out)
     _check_folder(folder)
@@ -86,10 +87,10 @@ def _list_files(table: SimulatedTable) -> dict[str, str]:
     """Names of all files of a world, and what is in them."""
     from graphbam.output import figures
 
-    n_samples, n_variables = table.x_md.shape
+    (n_samples, n_variables), n_edges = table.x_md.shape, len(table.graph.directed_edges())
     files = {
         "data.csv": f"the table, {n_samples} rows and {n_variables} columns",
-        "graph.csv": f"the truth, {len(table.graph.directed_edges())} edges",
+        "graph.csv": f"the truth, {n_edges} edge{'' if n_edges == 1 else 's'}",
     }
     if table.bidirected:
         files["bidirected.csv"] = f"pairs with a hidden common cause, {len(table.bidirected)}"
