@@ -175,7 +175,7 @@ REFUSED_OBJECTS = {
     "no rows": (lambda path: np.zeros((0, 3)), "found 0 sample"),
     "no columns": (lambda path: np.zeros((5, 0)), "0 feature"),
     "one sample": (lambda path: np.zeros((1, 3)), "found 1 sample"),
-    "complex numbers": (lambda path: GOOD + 1j, "Complex data not supported"),
+    "complex numbers": (lambda path: GOOD + 1j, "Complex data not .* Pass real parts, .* or use drop="),
     "rows of different length": (lambda path: [[1, 2], [3]], "Make every row equally long"),
     "columns of different length": (lambda path: {"a": [1, 2], "b": [1]}, "not a table of columns"),
     "lists in cells": (lambda path: {"a": [[1], [2]], "b": [1, 2], "c": [3, 4]}, "column 'a' holds text"),
