@@ -8,22 +8,25 @@ from pathlib import Path
 
 SRC = Path(__file__).resolve().parents[1] / "src" / "graphbam"
 
-PRODUCT = {"errors", "graphs", "tables", "nn", "directions", "result", "sparse", "inference", "output", "questions"}
+PRODUCT = {
+    "errors", "machine", "graphs", "tables", "nn", "directions", "result", "sparse", "inference", "output", "questions",
+}  # fmt: skip
 MAKING = {"simulation", "training", "benchmarks"}
 
 ALLOWED = {
     "errors": set(),
+    "machine": {"errors"},
     "graphs": {"errors", "output"},
     "tables": {"errors"},
-    "nn": {"errors"},
+    "nn": {"errors", "machine"},
     "directions": {"errors", "graphs"},
     "result": {"errors", "graphs", "directions", "output", "questions"},
     "sparse": {"errors", "graphs", "directions", "result", "output"},
     "inference": {"errors", "graphs", "tables", "nn", "directions", "result", "sparse"},
-    "output": {"errors", "graphs", "result", "sparse", "tables.domain"},
+    "output": {"errors", "machine", "graphs", "result", "sparse", "tables.domain"},
     "questions": {"errors", "graphs", "result", "output"},
-    "simulation": {"errors", "graphs", "tables.prepare"},
-    "training": {"errors", "graphs", "tables", "nn", "directions", "simulation"},
+    "simulation": {"errors", "machine", "graphs", "tables.prepare"},
+    "training": {"errors", "machine", "graphs", "tables", "nn", "directions", "simulation"},
     "benchmarks": PRODUCT | {"simulation", "training"},
     "cli": PRODUCT | MAKING | {"web"},
     "web": PRODUCT | {"cli"},
@@ -53,7 +56,9 @@ OPTIONAL = {
 }
 """Optional packages: imported inside functions, never while graphbam loads."""
 
-FOREIGN = {"graphs": {"numpy"}, "directions": {"numpy"}, "nn": {"numpy", "torch", "safetensors", "triton"}}
+FOREIGN = {
+    "machine": set(), "graphs": {"numpy"}, "directions": {"numpy"}, "nn": {"numpy", "torch", "safetensors", "triton"},
+}  # fmt: skip
 """Rooms that load with little: the packages they may import at the top of a module."""
 
 ROOT = {"__init__", "errors", "result", "sparse", "inference", "__main__"}

@@ -9,7 +9,7 @@ import sys
 HEAVY = ["torch", "pandas", "matplotlib", "networkx", "scipy", "sklearn", "safetensors", "typer", "rich"]
 
 
-ROOMS = {"cli", "directions", "errors", "graphs", "inference", "nn", "output", "result", "sparse", "tables"}
+ROOMS = {"cli", "directions", "errors", "graphs", "inference", "machine", "nn", "output", "result", "sparse", "tables"}
 """What the way from a table to its files may load of the package itself."""
 
 SLOW = ["torch._dynamo", "torch._inductor", "sympy", "triton", "networkx", "scipy", "sklearn", "matplotlib.pyplot"]

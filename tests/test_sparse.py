@@ -264,6 +264,14 @@ def test_what_is_saved_comes_back(both, tmp_path):
         gb.SparseResult.load(tmp_path)
 
 
+def test_sparse_and_plain_results_take_each_others_place(both, tmp_path):
+    few, whole = both
+    (tmp_path / "mine.txt").write_text("stays")
+    for result in (whole, few, whole):
+        files = {path.name for path in result.save(tmp_path)}
+        assert {path.name for path in tmp_path.iterdir()} == files | {"mine.txt"}
+
+
 def test_what_is_known_comes_back_too(tmp_path):
     for k, (few, *_) in enumerate(knowing(2)):
         few.save(tmp_path / str(k))

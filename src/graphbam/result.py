@@ -979,7 +979,7 @@ def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array
 
 
-_ABOUT_RESULTS = {"format", "version", "classes", "cut", "edges", "notes"}
+_ABOUT_RESULTS = {"format", "files", "version", "classes", "cut", "edges", "notes"}
 """What a stored result holds beside its fields."""
 
 

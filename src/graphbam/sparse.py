@@ -770,6 +770,7 @@ class SparseResult(Answer):
             raise ResultError(f"{folder} holds no sparse result: {error}. Pass a folder that save() wrote.") from None
         if values.pop("format", None) != "graphbam-sparse-result" or values.pop("version", None) != VERSION:
             raise ResultError(f"{folder} holds a result of another kind or version. Update graphbam, or infer again.")
+        values.pop("files", None)
         for key in ("changes", "warnings", "constant"):
             values[key] = tuple(values[key])
         values["knowledge"] = Knowledge.from_dict(values["knowledge"]) if values["knowledge"] else None

@@ -229,6 +229,16 @@ def test_mistakes_are_refused_before_anything_is_written(tmp_path, change, messa
     assert not (tmp_path / "run").exists()
 
 
+def test_files_of_others_are_left_alone(tmp_path):
+    for name, text in (("journal.jsonl", "mine, without the end of a line"), ("results.csv", "mine\n")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / name).write_text(text)
+        with pytest.raises(ConfigError, match=f"{name} is there already, and nothing says that graphbam wrote it"):
+            gb.benchmark(["toys:Noise"], ["linear-d4-m30"], out=folder)
+        assert [(path.name, path.read_text()) for path in folder.iterdir()] == [(name, text)]
+
+
 def test_a_folder_made_under_other_rules_is_refused(results, folder):
     with pytest.raises(ConfigError, match=r"time_limit=2\.0, now 9\.0"):
         gb.benchmark(out=folder, time_limit=9.0)

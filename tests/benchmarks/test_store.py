@@ -9,7 +9,16 @@ import pandas as pd
 import pytest
 
 from cases import each
-from graphbam.benchmarks.store import COLUMNS, Settings, open_journal, settle, tidy, write_results, write_settings
+from graphbam.benchmarks.store import (
+    COLUMNS,
+    Settings,
+    check_files,
+    open_journal,
+    settle,
+    tidy,
+    write_results,
+    write_settings,
+)
 from graphbam.errors import ConfigError
 
 
@@ -51,6 +60,15 @@ def test_damaged_settings_are_refused(tmp_path, text):
     (tmp_path / "settings.json").write_text(text)
     with pytest.raises(ConfigError, match=r"settings\.json is damaged"):
         settle(tmp_path, {})
+
+
+@each("name", ["journal.jsonl", "results.csv", "messages.log"])
+def test_files_of_others_are_left_alone(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ConfigError, match=f"{name} is there already, and nothing says that graphbam wrote it"):
+        check_files(tmp_path)
+    write_settings(tmp_path, Settings())
+    check_files(tmp_path)
 
 
 # ── journal ───────────────────────────────────────────────────────────────────────────────────────────────

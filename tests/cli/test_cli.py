@@ -22,6 +22,7 @@ from graphbam.output import figures
 from graphbam.output.files import Link
 from graphbam.result import Result
 from graphbam.simulation import GRAPHS, MECHANISMS, NOISES, WORLDS, simulate_table
+from graphbam.tables.labelled import LabelledTable, write_labelled
 from standins import save_toy_colliders
 
 
@@ -89,6 +90,32 @@ def test_simulate_agrees_with_python(tmp_path, capsys, monkeypatch):
     np.testing.assert_allclose(stored, x_md, atol=1e-5)
 
 
+def test_simulate_leaves_files_of_others_alone_before_any_work(tmp_path, capsys, monkeypatch):
+    for name in ("data.csv", "graph.csv", "targets.csv.gz", "world.png"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / name).write_text("mine")
+        with monkeypatch.context() as patch:
+            patch.setattr("graphbam.simulation.simulate_table", None)
+            code, text, error = run(capsys, patch, "simulate", "-o", folder)
+        assert (code, text, error.count("\n")) == (2, "", 1)
+        assert f"{name} is there already, and nothing says that graphbam wrote it" in error
+        assert [path.read_text() for path in folder.iterdir()] == ["mine"]
+
+
+def test_simulate_replaces_an_earlier_world_as_a_whole(tmp_path, capsys, monkeypatch):
+    small = "simulate", "--n-variables", 6, "--n-samples", 30, "-o", tmp_path
+    run(capsys, monkeypatch, *small, "--hidden", "--interventions")
+    assert {"bidirected.csv", "targets.csv"} <= {path.name for path in tmp_path.iterdir()}
+    (tmp_path / "mine.txt").write_text("stays")
+    assert run(capsys, monkeypatch, *small, "--seed", 1)[0] == 0
+    note = json.loads((tmp_path / "world.json").read_text())
+    assert {path.name for path in tmp_path.iterdir()} == {*note["files"], "mine.txt"}
+    assert note["files"] == ["data.csv", "graph.csv", "world.png", "world.json"]
+    again = simulate_table(**note["settings"])
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "data.csv").to_numpy(), again.x_md, atol=1e-4)
+
+
 @each(
     ("option", "value", "message"),
     [
@@ -111,12 +138,55 @@ def test_wrong_values_give_one_line_and_write_nothing(tmp_path, capsys, monkeypa
     assert not (tmp_path / "out").exists()
 
 
+@each("n_variables", [2, 3])
+def test_the_default_degree_fits_few_variables(tmp_path, capsys, monkeypatch, n_variables):
+    code, _, error = run(capsys, monkeypatch, "simulate", "--n-variables", n_variables, "-o", tmp_path)
+    assert (code, error) == (0, "")
+    assert json.loads((tmp_path / "world.json").read_text())["settings"]["degree"] == n_variables - 1
+
+
+@each(("option", "value", "message"), [
+    ("--n-samples", 10**11, "100000000000 rows × 20 variables take about 96000.0 GB of memory, and 8.0 GB are free."),
+    ("--n-variables", 10**6, "500 rows × 1000000 variables take about 64024.0 GB of memory, and 8.0 GB are free."),
+])  # fmt: skip
+def test_worlds_that_would_not_fit_are_refused(tmp_path, capsys, monkeypatch, option, value, message):
+    monkeypatch.setattr("graphbam.simulation.free_memory", lambda: 8e9)
+    code, _, error = run(capsys, monkeypatch, "simulate", option, value, "-o", tmp_path / "out")
+    fewer = "rows" if option == "--n-samples" else "variables"
+    assert (code, error) == (2, f"error: {message} Simulate fewer {fewer}.\n")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_file_in_the_way_is_named(tmp_path, capsys, monkeypatch):
     (tmp_path / "taken").write_text("")
     code, _, error = run(capsys, monkeypatch, "simulate", "--n-samples", 9, "-o", tmp_path / "taken")
     assert code == 2
     assert "taken" in error
     assert error.count("\n") == 1
+    (tmp_path / "out" / "graph.csv").mkdir(parents=True)
+    code, _, error = run(capsys, monkeypatch, "simulate", "--n-samples", 9, "-o", tmp_path / "out")
+    assert (code, "cannot be written: Is a directory. Choose another place" in error) == (2, True)
+
+
+@each(("words", "what"), [
+    (["infer", "sachs", "-o", ""], "the path to write to"),
+    (["infer", "", "-o", "out"], "the path of the table"),
+    (["infer", "sachs", "-o", "out", "--knowledge", ""], "the path of prior knowledge"),
+    (["infer", "sachs", "-o", "out", "--store", ""], "--store '' is an empty path"),
+    (["simulate", "-o", ""], "the path to write to"),
+    (["train", "--tiny", "--steps", "1", "-o", ""], "the path to write to"),
+    (["fine-tune", "tables", "-o", ""], "the path of the weights to write"),
+    (["fine-tune", "", "-o", "out"], "the path of the tables"),
+    (["benchmark", "--methods", "zero", "--cases", "linear-d4-m30", "-o", ""], "the path to write to"),
+    (["benchmark-report", "", "-o", "out"], "the path of a run"),
+])  # fmt: skip
+def test_an_empty_path_is_not_the_present_folder(tmp_path, capsys, monkeypatch, words, what):
+    write_labelled(tmp_path / "tables", LabelledTable(("a", "b"), np.eye(20, 2), np.zeros((2, 2), np.int8)))
+    monkeypatch.chdir(tmp_path)
+    code, _, error = run(capsys, monkeypatch, *words)
+    assert (code, error.startswith(f"error: {what}"), error.count("\n")) == (2, True, 1), error
+    assert "empty" in error
+    assert [path.name for path in tmp_path.iterdir()] == ["tables"]
 
 
 def test_help_names_every_choice():
@@ -243,6 +313,8 @@ def test_without_matplotlib_the_picture_is_missed_aloud(infer, table, monkeypatc
     ("options", "message"),
     [
         (["--weights", "nope"], "error: no weights named 'nope'"),
+        (["--executor", "foo"], "error: --executor foo is not known; choose a number of processes"),
+        (["--executor", "0"], "error: --executor 0 is not known"),
         (["--device", "abacus"], "error: --device abacus cannot be used here"),
         (["--missing", "guess"], "error: --missing guess is not known"),
         (["--large", "all"], "error: --large all is not known"),
@@ -337,7 +409,7 @@ def test_files_of_others_are_left_alone_before_any_work(infer, table, tmp_path, 
     monkeypatch.setattr("graphbam.infer", None)
     code, _, error, out = infer(table)
     assert code == 2
-    assert "dag.csv is there already, and no result was saved in that folder" in error
+    assert "dag.csv is there already, and nothing says that graphbam wrote it" in error
     assert (out / "dag.csv").read_text() == "mine"
 
 

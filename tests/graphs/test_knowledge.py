@@ -183,6 +183,8 @@ def test_bad_files_are_refused(tmp_path, text, says):
         Knowledge.from_json(tmp_path / "k.json")
     with pytest.raises(KnowledgeError, match="cannot be read"):
         Knowledge.from_json(tmp_path / "none.json")
+    with pytest.raises(KnowledgeError, match="the path of prior knowledge is empty"):
+        Knowledge.from_json("")
 
 
 def test_names_with_dashes_need_the_long_spelling():

@@ -43,6 +43,8 @@ def test_one_neighbourhood_of_all_says_what_the_whole_says(frame, tiny_path):
     weights = load_weights(tiny_path)
     whole, parts = (gb.infer(frame, weights=weights, blocks=kind) for kind in ("never", "always"))
     assert np.allclose(whole.probabilities, parts.probabilities, atol=1e-5)
+    said = f"{frame.shape[1]} columns were asked about in one neighbourhood: all pairs have an answer of their own"
+    assert said in parts.changes
 
 
 def test_all_answers_of_one_pass_are_joined(frame):

@@ -12,6 +12,7 @@ import graphbam as gb
 from graphbam.errors import ConfigError, GraphbamError
 from graphbam.inference import executors
 from graphbam.inference.executors import Dask, Here, Ray, open_executor
+from graphbam.inference.settings import InferConfig
 from standins import PartialCorrelation
 from workers import die_once, square
 
@@ -37,8 +38,10 @@ def test_a_task_that_always_dies_ends_the_run():
 
 def test_unknown_executors_are_refused():
     for strange in (0, True, "cloud", object()):
-        with pytest.raises(ConfigError, match=r"executor=.* is not known; choose None, a number of processes"):
+        with pytest.raises(ConfigError, match=r"executor=.* is not known; choose a number of processes"):
             open_executor(strange)
+        with pytest.raises(ConfigError, match=r"executor=.* is not known"):
+            InferConfig(executor=strange)  # though a small table would never need it
 
 
 def test_processes_say_what_is_said_here(frame):

@@ -291,6 +291,33 @@ def test_files_of_others_are_not_taken_for_an_earlier_result(result, tmp_path):
         assert contents(folder) == before
 
 
+def test_files_of_others_beside_an_earlier_result_are_not_taken_for_its_own(result, directed, tmp_path):
+    result.save(tmp_path)  # without directions, hence without dag.csv
+    (tmp_path / "dag.csv").write_text("mine")
+    before = contents(tmp_path)
+    for one in (result, directed):
+        with pytest.raises(ConfigError, match=r"dag\.csv is there already.* Choose another folder"):
+            one.save(tmp_path)
+        assert contents(tmp_path) == before
+
+
+def test_results_of_older_releases_are_replaced(result, directed, tmp_path):
+    directed.save(tmp_path)
+    values = json.loads((tmp_path / "graph.json").read_text())
+    assert values.pop("files") == list(OUTPUTS)
+    (tmp_path / "graph.json").write_text(json.dumps(values))
+    result.save(tmp_path)
+    assert contents(tmp_path).keys() == FILES
+
+
+def test_an_exported_result_owns_no_other_file(result, tmp_path):
+    (tmp_path / "edges.csv").write_text("mine")
+    gb.export(result, tmp_path / "graph.json")
+    assert gb.Result.load(tmp_path).names == result.names
+    with pytest.raises(ConfigError, match=r"edges\.csv is there already"):
+        result.save(tmp_path)
+
+
 def test_what_was_saved_comes_back_to_the_last_digit(directed, tmp_path):
     save_outputs(directed, tmp_path)
     again = gb.Result.load(tmp_path)
@@ -327,6 +354,8 @@ def test_a_file_is_not_a_folder(result, tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(ConfigError, match="is a file"):
         save_outputs(result, tmp_path / "out")
+    with pytest.raises(ConfigError, match="the path to write to is empty"):
+        result.save("")
     (tmp_path / "dir" / "edges.csv").mkdir(parents=True)
     with pytest.raises(ConfigError, match="is a folder where a file must go"):
         save_outputs(result, tmp_path / "dir")

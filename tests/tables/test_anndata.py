@@ -52,6 +52,16 @@ def test_what_is_not_there_is_named(cells, asked, said):
         from_anndata(cells, **asked)
 
 
+def test_what_is_no_anndata_is_said():
+    frame = pd.DataFrame(np.eye(3))
+    with pytest.raises(TableError, match=r"takes an AnnData, and this is a DataFrame\. Pass other tables to infer"):
+        from_anndata(frame)
+    with pytest.raises(TableError, match=r"this is a str\. Read the file with anndata\.read_h5ad first"):
+        from_anndata("cells.h5ad")
+    with pytest.raises(ResultError, match="to_anndata takes an AnnData, and this is a DataFrame"):
+        to_anndata(gb.infer(np.random.default_rng(0).normal(size=(20, 3)), weights=PartialCorrelation()), frame)
+
+
 def test_answers_go_back_over_all_genes(cells):
     result = gb.infer(from_anndata(cells, layer="log", genes="variable"))
     to_anndata(result, cells, cut=0.4)

@@ -32,6 +32,15 @@ ENGLISH = {
 }
 
 
+IN_BRACKETS = {
+    "some cells": ("a,b\n(2.56),1\n0.1,2\n3,5\n", [-2.56, 0.1, 3], "'(2.56)' → -2.56"),
+    "all cells": ("a,b\n(2.56),1\n(0.1),2\n(3),5\n", [-2.56, -0.1, -3], "'(2.56)' → -2.56"),
+    "money": ('a,b\n"($1,200)",1\n"$34",2\n"$(5)",5\n', [-1200, 34, -5], "'($1,200)' → -1200"),
+    "decimal commas": ("a;b\n(1.480,50);1\n2,5;2\n3;5\n", [-1480.5, 2.5, 3], "'(1.480,50)' → -1480.5"),
+    "a missing cell": ("a,b\n(2.56),1\n,2\n3,5\n", [-2.56, np.nan, 3], "'(2.56)' → -2.56"),
+}  # fmt: skip
+
+
 def read_text(text):
     return read_table(io.StringIO(text))
 
@@ -48,6 +57,19 @@ def test_commas_are_no_decimal_marks_where_dots_are(text, numbers):
     table = read_text(text)
     np.testing.assert_array_equal(table.x_md, numbers)
     assert "comma as the decimal mark" not in "\n".join(table.changes)
+
+
+@each(("text", "numbers", "says"), IN_BRACKETS.values(), ids=IN_BRACKETS)
+def test_numbers_in_brackets_are_negative(text, numbers, says):
+    table = read_text(text)
+    np.testing.assert_array_equal(table.x_md[:, 0], numbers)
+    assert says in "\n".join(table.changes)
+
+
+@each("cells", [["(-2)", "1", "3"], ["(2) 5", "1", "3"], ["(a)", "1", "3"], ["((2))", "1", "3"], ["(2", "1", "3"]])
+def test_other_brackets_are_text(cells):
+    with pytest.raises(TableError, match="column 'a' holds text in 1 of 3 rows"):
+        read_table(pd.DataFrame({"a": cells, "b": [1, 2, 5]}))
 
 
 def test_what_could_be_both_is_refused():

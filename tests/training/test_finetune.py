@@ -11,7 +11,7 @@ import torch
 from cases import each, quick_and_long
 from graphbam.errors import ConfigError, TableError
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
-from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fits_partner, load_weights
+from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fits_partner, load_weights, save_weights
 from graphbam.simulation import SimulationConfig, simulate
 from graphbam.tables.rows import count_rows, measure_redundancy
 from graphbam.training import TrainConfig, finetune
@@ -87,6 +87,30 @@ def test_weights_are_saved_as_training_goes(loaded, pairs, tmp_path, monkeypatch
     fine_tune(loaded, pairs, steps=4, replay=0.0, device="cpu", out=out, report=lambda line: seen.append(out.exists()))
     assert seen == [False, True]  # told at the first and at the last step
     assert load_weights(out).header.notes["fine_tuned"]["steps"] == 4
+
+
+def test_where_weights_go_is_checked_before_the_work(loaded, pairs, tmp_path, monkeypatch):
+    start, mine, others = (tmp_path / f"{name}.safetensors" for name in ("start", "mine", "others"))
+    for path in (start, others):
+        save_weights(path, loaded.network, loaded.header)
+    (tmp_path / "notes.txt").write_text("mine")
+    begin = {"weights": str(start), "pairs": pairs, "steps": 1, "replay": 0.0, "device": "cpu"}
+    for _ in range(2):
+        fine_tune(**begin, out=mine)  # its own file it may replace
+    monkeypatch.setattr("graphbam.training.finetune.Stepper", None)
+    refused = {
+        tmp_path: "is a folder where a file must go",
+        start: "holds the weights to start from",
+        others: "is there already, and not from fine-tuning",
+        tmp_path / "notes.txt": "is there already, and not from fine-tuning",
+        tmp_path / "notes.txt" / "mine": "is a file, not a folder",
+        "": "the path of the weights to write is empty",
+    }
+    for out, says in refused.items():
+        with pytest.raises(ConfigError, match=says):
+            fine_tune(**begin, out=out)
+    with pytest.raises(ConfigError, match="holds the weights to start from"):
+        fine_tune(**begin | {"weights": str(mine)}, out=mine)
 
 
 def test_tuned_weights_are_new_ones(loaded, pairs):

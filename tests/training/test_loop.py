@@ -91,8 +91,18 @@ def test_resuming_from_weights_is_refused(tiny_training, tmp_path):
 
 
 def test_resuming_nothing_is_refused(tiny_training, tmp_path):
-    with pytest.raises(WeightsError, match=r"checkpoint\.safetensors"):
-        run(tiny_training(), tmp_path, 2, resume=True)
+    with pytest.raises(WeightsError, match=r"there is no .*checkpoint\.safetensors to go on from; leave --resume out"):
+        run(tiny_training(), tmp_path / "new", 2, resume=True)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_run_needs_a_folder_without_weights_of_others(tiny_training, tmp_path):
+    (tmp_path / "weights.safetensors").write_text("mine")
+    with pytest.raises(WeightsError, match=r"weights\.safetensors is there without a checkpoint"):
+        run(tiny_training(), tmp_path, 1)
+    with pytest.raises(ConfigError, match=r"weights\.safetensors is a file; a run needs a folder"):
+        run(tiny_training(), tmp_path / "weights.safetensors", 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["weights.safetensors"]
 
 
 SCRIPT = """

@@ -6,7 +6,7 @@ import time
 import pytest
 
 pytest.importorskip("starlette")
-from graphbam.errors import WeightsError
+from graphbam.errors import Setting, WeightsError
 from graphbam.inference.settings import COLLIDERS
 from graphbam.nn.weights import LoadedWeights
 from graphbam.web import desk
@@ -171,6 +171,13 @@ def test_weights_that_do_not_load_are_one_sentence(tmp_path):
     with pytest.raises(WeightsError, match="nobody"):
         worker.start()
     assert worker.pid is None
+
+
+def test_a_device_that_is_not_there_is_the_option_of_the_command(tmp_path):
+    worker = Worker(Opening("edges", "foo", None, str(tmp_path)))
+    with pytest.raises(WeightsError) as refused:
+        worker.start()
+    assert refused.value.say(Setting.as_option).startswith("--device foo cannot be used here")
 
 
 def test_networks_are_loaded_once_and_not_for_every_table(tmp_path):

@@ -30,6 +30,7 @@ from graphbam.benchmarks.store import COLUMNS, Journal, Key, Row, Settings
 from graphbam.benchmarks.worker import About, Limits, Reply, Request, dismiss, hire
 from graphbam.errors import ConfigError, GraphbamError
 from graphbam.graphs.graph import skeleton
+from graphbam.machine.disk import take_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,10 +110,11 @@ def benchmark(
     from graphbam.nn.threads import threads
 
     _check_machine(engine, scheduler, jobs)
-    folder, statuses = Path(out), _check_retry(retry)
+    folder, statuses = take_path(out), _check_retry(retry)
     asked = {"methods": _tuple(methods), "cases": _tuple(cases), "trials": trials, "time_limit": time_limit,
              "memory_limit": memory_limit, "skip_larger": skip_larger}  # fmt: skip
     settings = store.settle(folder, asked)
+    store.check_files(folder)
     plan = make_plan(resolve_cases(settings.cases), resolve_methods(settings.methods), settings.trials)
     with threads(1), store.open_journal(folder) as journal:  # as every table is drawn: set once
         todo = [fit for fit in plan if is_open(journal.rows.get(fit.key()), statuses)]

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from graphbam.errors import ConfigError
+from graphbam.machine.disk import Note, refuse_others
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,7 @@ __all__ = [
     "COLUMNS",
     "Journal",
     "Settings",
+    "check_files",
     "open_journal",
     "settle",
     "tidy",
@@ -60,6 +62,12 @@ ADDED = (
 """Columns that joined later: results written before lack them, and are read as if they were empty."""
 
 SETTINGS, JOURNAL, RESULTS, MESSAGES = "settings.json", "journal.jsonl", "results", "messages.log"
+
+FILES = (SETTINGS, JOURNAL, f"{RESULTS}.parquet", f"{RESULTS}.csv", MESSAGES)
+"""All that a run writes."""
+
+NOTE = Note(SETTINGS, rb'^\{\s*"', FILES)
+"""Where there are settings of a run, which were read by then, these files are its own."""
 
 
 # ── settings ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -117,6 +125,11 @@ def settle(folder: Path, asked: Mapping[str, Any]) -> Settings:
             f"{folder} holds rows made under other rules ({found}); keep to them, or choose another folder"
         )
     return settings
+
+
+def check_files(folder: Path) -> None:
+    """Refuse a folder without settings of a run in which files of others would be written over."""
+    refuse_others(folder, FILES, NOTE)
 
 
 def _read_settings(path: Path) -> dict[str, Any]:

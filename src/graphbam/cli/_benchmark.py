@@ -23,7 +23,7 @@ Words = list[str] | None
 
 
 def benchmark(
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="Run folder; go on with it.")] = None,
+    out: Annotated[str | None, typer.Option("--out", "-o", metavar="DIR", help="Run folder; go on with it.")] = None,
     methods: Annotated[
         Words, typer.Option(help="Names, 'quick', 'all', patterns or module:Class; with commas, repeatable.")
     ] = None,
@@ -68,7 +68,7 @@ def benchmark(
     except KeyboardInterrupt:
         typer.echo(f"stopped; every finished fit is saved. Go on with: graphbam benchmark -o {out}", err=True)
         raise typer.Exit(130) from None
-    _show_counts(frame, out)
+    _show_counts(frame, Path(out))
 
 
 def _split(words: Words) -> list[str] | None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that graphbam benchmark wrote.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for page, figures and tables.")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders that graphbam benchmark wrote.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="DIR", help="Folder for page, figures and tables.")],
     published: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="CSV", help="Numbers of others for the same cells, drawn as hollow diamonds."),
     ] = None,
 ) -> None:

@@ -16,6 +16,7 @@ import typer
 
 from graphbam.errors import ConfigError, GraphbamError, Setting
 from graphbam.inference.settings import flat_fields
+from graphbam.machine.disk import take_path
 from graphbam.output.easel import Easel
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def infer(
         str,
         typer.Argument(help="A table (csv, xlsx, parquet …), a folder of them, - for what is piped in, or 'sachs'."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the results.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="DIR", help="Folder for the results.")],
     cpdag: Annotated[bool, typer.Option("--cpdag/--no-cpdag", help="Directions, or links only.")] = True,
     objective: Annotated[
         str,
@@ -70,7 +71,7 @@ def infer(
     ] = "links",
     threshold: Annotated[float | None, typer.Option(help="Smallest probability of a link in the graph.")] = None,
     fdr: Annotated[float | None, typer.Option(help="False-discovery target for links instead.")] = None,
-    knowledge: Annotated[Path | None, typer.Option(metavar="JSON", help="Prior knowledge in a file.")] = None,
+    knowledge: Annotated[str | None, typer.Option(metavar="JSON", help="Prior knowledge in a file.")] = None,
     forbid: Annotated[list[str] | None, typer.Option(metavar="'A -- B'", help="No such link; repeatable.")] = None,
     require: Annotated[list[str] | None, typer.Option(metavar="'A -> B'", help="A certain link; repeatable.")] = None,
     tiers: Annotated[str | None, typer.Option(metavar="'A, B | C'", help="Time order, earliest first.")] = None,
@@ -88,14 +89,14 @@ def infer(
     """
     settings |= {"knowledge": knowledge, "forbidden": forbid or (), "required": require or ()}
     settings |= {"tiers": _read_tiers(tiers)} | ({} if cpdag else {"directions": "none"})
-    source = _find_source(table)
-    _check_out(out, [source, *([knowledge] if knowledge else [])])
+    source, folder = _find_source(table), take_path(out)
+    _check_out(folder, [source, *([Path(knowledge)] if knowledge else [])])
     with Easel() as easel:
         with _progress(quiet or as_json) as progress:
             cut = _read_cut(objective, threshold, fdr)
-            answers = _infer_all(source, out, settings | {"progress": progress})
+            answers = _infer_all(source, folder, settings | {"progress": progress})
         write = _try_to_write if source.is_dir() else _write
-        reports = [write(answer, folder, cut, easel) for folder, answer in answers]
+        reports = [write(answer, place, cut, easel) for place, answer in answers]
     _print(reports, is_folder=source.is_dir(), cut=cut, quiet=quiet, as_json=as_json)
     failed = ["error" in report for report in reports]
     if any(failed):
@@ -111,7 +112,7 @@ def _read_tiers(text: str | None) -> list[list[str]] | None:
 
 def _check_out(out: Path, read: list[Path]) -> None:
     """Refuse folders that cannot be written to, or only by losing what is `read`."""
-    from graphbam.output.files import OUTPUTS, refuse_others
+    from graphbam.output.files import OUTPUTS, check_folder
 
     if str(out) == PIPE:
         raise ConfigError(
@@ -123,7 +124,7 @@ def _check_out(out: Path, read: list[Path]) -> None:
     if lost := next((path for path in read if path.resolve() in outputs), None):
         raise ConfigError(f"{lost} is read, and a file of that name is written there. Choose another folder with -o.")
     if not read[0].is_dir():  # then every table has a folder of its own
-        refuse_others(out, OUTPUTS)
+        check_folder(out)
 
 
 def _read_cut(objective: Any, threshold: float | None, fdr: float | None) -> Cut:
@@ -136,7 +137,7 @@ def _read_cut(objective: Any, threshold: float | None, fdr: float | None) -> Cut
 def _find_source(table: str) -> Path:
     from graphbam.tables.examples import EXAMPLES, example_path
 
-    path = Path(table).expanduser()
+    path = take_path(table, "the path of the table").expanduser()
     return example_path(table) if table in EXAMPLES and not path.exists() else path
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphbam.machine.disk import Note, clear_errors, make_folder, refuse_others, remove_own, sign, take_path
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from graphbam.simulation import SimulatedTable
 
@@ -23,14 +26,20 @@ NOISE_NAMES = "exponential, gaussian, gumbel, laplace, mixture, student, uniform
 WORLD_NAMES = "as-found, collinear, designed, flows, gene-dynamics, monitoring, questionnaire, recorded, single-cell"
 
 
+NOTE = Note("world.json", rb'^\{\s*"format": "graphbam-world"')
+"""Says how a world was made, and which files are its own."""
+
+PICTURE = "world.png"
+
+
 def simulate(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the results.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="DIR", help="Folder for the results.")],
     world: Annotated[str | None, typer.Option(help=f"A kind of table that people have: {WORLD_NAMES}.")] = None,
     mechanism: Annotated[str | None, typer.Option(help=f"One of {MECHANISM_NAMES}; default: chebyshev.")] = None,
     graph: Annotated[str | None, typer.Option(help=f"One of {GRAPH_NAMES}; default: erdos-renyi.")] = None,
     n_variables: Annotated[int, typer.Option(help="Columns of the table.")] = 20,
     n_samples: Annotated[int, typer.Option(help="Rows of the table.")] = 500,
-    degree: Annotated[float | None, typer.Option(help="Mean number of neighbours of a variable; default: 2.")] = None,
+    degree: Annotated[float | None, typer.Option(help="Mean neighbours of a variable; default: 2, of two 1.")] = None,
     noise: Annotated[str | None, typer.Option(help=f"One of {NOISE_NAMES}; default: the preset's.")] = None,
     hidden: Annotated[bool, typer.Option("--hidden", help="More variables than the table shows.")] = False,
     interventions: Annotated[bool, typer.Option("--interventions", help="Some cells were set from outside.")] = False,
@@ -41,44 +50,79 @@ def simulate(
     """Simulate a table with known truth: data.csv, graph.csv and a picture, world.png.
 
     With hidden variables also bidirected.csv, the pairs that share a hidden cause; with interventions also targets.csv,
-    1 for every cell that was set.
+    1 for every cell that was set. An earlier world in the folder is replaced; files of others there are left alone.
     """
     from graphbam.simulation import simulate_table
-    from graphbam.tables.labelled import LabelledTable, write_labelled
 
-    choices: dict[str, str | float | None] = {"mechanism": mechanism, "graph": graph, "degree": degree, "noise": noise}
+    settings: dict[str, Any] = {
+        "n_samples": n_samples, "n_variables": n_variables, "world": world, "mechanism": mechanism, "graph": graph,
+        "degree": degree, "noise": noise, "hidden": hidden, "interventions": interventions, "missing": missing,
+        "preset": preset, "seed": seed,
+    }  # fmt: skip
     if world is None:
-        defaults: dict[str, str | float] = {"mechanism": "chebyshev", "graph": "erdos-renyi", "degree": 2.0}
-        choices |= {name: value for name, value in defaults.items() if choices[name] is None}
-    table = simulate_table(
-        n_samples=n_samples, n_variables=n_variables, world=world, hidden=hidden, interventions=interventions,
-        missing=missing, preset=preset, seed=seed, **choices,
-    )  # fmt: skip
-    dag = table.graph
-    data, truth = write_labelled(out, LabelledTable(dag.names, table.x_md, dag.adjacency), digits=6)
+        defaults: dict[str, str | float] = {"mechanism": "chebyshev", "graph": "erdos-renyi"}
+        defaults["degree"] = min(2.0, max(1.0, n_variables - 1.0))  # more neighbours than others there cannot be
+        settings |= {name: value for name, value in defaults.items() if settings[name] is None}
+    folder = take_path(out)
+    _check_folder(folder)
+    table = simulate_table(**settings)
+    title = f"{world} world" if world else f"{settings['mechanism']} effects, {settings['graph']} graph"
+    files = _list_files(table)
+    with clear_errors(folder):
+        _write_note(folder, settings, files)
+        _write_table(folder, table)
+        if PICTURE in files:
+            _draw(folder / PICTURE, table, f"Simulated world: {title}")
+    _report({folder / name: what for name, what in files.items()})
+
+
+def _check_folder(out: Path) -> None:
+    """Refuse a folder in which files of others would be written over, or be read as part of the world."""
+    from graphbam.tables.labelled import DATA, GRAPH, HIDDEN, TARGETS
+
+    refuse_others(out, [*DATA, GRAPH, HIDDEN, *TARGETS, PICTURE, NOTE.name], NOTE)
+
+
+def _list_files(table: SimulatedTable) -> dict[str, str]:
+    """Names of all files of a world, and what is in them."""
+    from graphbam.output import figures
+
+    (n_samples, n_variables), n_edges = table.x_md.shape, len(table.graph.directed_edges())
     files = {
-        data: f"the table, {n_samples} rows and {n_variables} columns",
-        truth: f"the truth, {len(dag.directed_edges())} edges",
+        "data.csv": f"the table, {n_samples} rows and {n_variables} columns",
+        "graph.csv": f"the truth, {n_edges} edge{'' if n_edges == 1 else 's'}",
     }
-    files |= _write_beside(out, table)
-    title = f"{world} world" if world else f"{choices['mechanism']} effects, {choices['graph']} graph"
-    if _draw(out / "world.png", table, f"Simulated world: {title}"):
-        files[out / "world.png"] = "the graph, and a scatter plot for each edge"
-    _report(files)
-
-
-def _write_beside(out: Path, table: SimulatedTable) -> dict[Path, str]:
-    """Write what a table and a graph cannot say, where there is anything."""
-    names, files = table.graph.names, {}
     if table.bidirected:
-        path = out / "bidirected.csv"
-        _write_csv(path, ("source", "target"), table.bidirected)
-        files[path] = f"pairs with a hidden common cause, {len(table.bidirected)}"
+        files["bidirected.csv"] = f"pairs with a hidden common cause, {len(table.bidirected)}"
     if table.set_md.any():
-        path = out / "targets.csv"
-        _write_csv(path, names, table.set_md.astype(int).tolist())
-        files[path] = f"cells that were set, {table.set_md.mean():.1%}"
-    return files
+        files["targets.csv"] = f"cells that were set, {table.set_md.mean():.1%}"
+    if figures.can_draw():
+        files[PICTURE] = "the graph, and a scatter plot for each edge"
+    else:
+        missed = "note: no picture, since matplotlib or mini-racer is missing; run: pip install 'graphbam[plot]'"
+        typer.echo(missed, err=True)
+    return files | {NOTE.name: "how it was made"}
+
+
+def _write_note(out: Path, settings: dict[str, Any], files: Collection[str]) -> None:
+    """Clear the folder of an earlier world, and say how this one is made and what belongs to it."""
+    from graphbam import __version__
+
+    remove_own(make_folder(out), files, NOTE)
+    values = sign({"format": "graphbam-world", "graphbam": __version__, "settings": settings}, files)
+    (out / NOTE.name).write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+
+
+def _write_table(out: Path, table: SimulatedTable) -> None:
+    """Write the table and its graph, and beside them what these cannot say."""
+    from graphbam.tables.labelled import HIDDEN, TARGETS, LabelledTable, write_labelled
+
+    names = table.graph.names
+    write_labelled(out, LabelledTable(names, table.x_md, table.graph.adjacency), digits=6)
+    if table.bidirected:
+        _write_csv(out / HIDDEN, ("source", "target"), table.bidirected)
+    if table.set_md.any():
+        _write_csv(out / TARGETS[0], names, table.set_md.astype(int).tolist())
 
 
 def _write_csv(path: Path, head: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
@@ -88,19 +132,13 @@ def _write_csv(path: Path, head: Sequence[str], rows: Iterable[Iterable[object]]
         csv.writer(stream, lineterminator="\n").writerows([head, *rows])
 
 
-def _draw(path: Path, table: SimulatedTable, title: str) -> bool:
+def _draw(path: Path, table: SimulatedTable, title: str) -> None:
     from graphbam.output import figures
 
-    if not figures.can_draw():
-        typer.echo(
-            "note: no picture, since matplotlib or mini-racer is missing; run: pip install 'graphbam[plot]'", err=True
-        )
-        return False
     picture = figures.draw_world(
         table.graph, table.x_md, bidirected=table.bidirected, set_md=table.set_md, title=title
     )  # fmt: skip
     figures.save(picture, path)
-    return True
 
 
 def _report(files: dict[Path, str]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphbam.errors import ConfigError
+from graphbam.machine.disk import take_path
 
 if TYPE_CHECKING:
     from graphbam.training import TrainConfig
@@ -26,7 +27,7 @@ QUICK: dict[str, Any] = {"burst": 2, "window": 2, "warmup_steps": 20}
 
 
 def train(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for checkpoint, log and weights.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="DIR", help="Folder for checkpoint, log and weights.")],
     network: Annotated[
         str,
         typer.Option(
@@ -59,12 +60,12 @@ def train(
         config, out, budget=budget, resume=resume, start=start, device=device, workers=workers, report=_print_line
     )
     if path.exists():
-        typer.echo(f"weights: {path}\nlog: {out / 'log.jsonl'}")
+        typer.echo(f"weights: {path}\nlog: {Path(out) / 'log.jsonl'}")
 
 
 def fine_tune(
-    folder: Annotated[Path, typer.Argument(help="Folders below it hold data.csv and graph.csv (source,target).")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Weights file to write.")],
+    folder: Annotated[str, typer.Argument(help="Folders below it hold data.csv and graph.csv (source,target).")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Weights file to write.")],
     weights: Annotated[str, typer.Option(help="Where to start, by name or path.")] = "edges",
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 500,
     learning_rate: Annotated[float, typer.Option(help="Peak rate.")] = 2e-4,
@@ -81,7 +82,7 @@ def fine_tune(
         left = f", {spell_seconds(line['seconds_left'])} left" if line["step"] < steps else ""
         typer.echo(f"step {line['step']:>6} of {steps}  loss {line['loss']:.4f}{left}")
 
-    pairs = read_pairs(folder)
+    pairs = read_pairs(take_path(folder, "the path of the tables"))
     tables = "1 table" if len(pairs) == 1 else f"{len(pairs)} tables"
     typer.echo(f"{tables}, {steps} steps; saved every minute; Ctrl-C ends early and keeps what was learnt")
     choices: dict[str, Any] = {"learning_rate": learning_rate, "replay": replay, "seed": seed, "device": device}

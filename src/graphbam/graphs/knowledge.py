@@ -157,6 +157,8 @@ class Knowledge:
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> Knowledge:
         """Read knowledge from a JSON file in the form of the module docstring."""
+        if not os.fspath(path):
+            raise KnowledgeError("the path of prior knowledge is empty. Name a JSON file, or leave it out.")
         try:
             values = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:

@@ -430,11 +430,16 @@ def tell_of_blocks(joined: Joined | None, n_columns: int) -> tuple[str, ...]:
     if joined is None:
         return ()
     n_all, n_seen, plan = n_columns * (n_columns - 1) // 2, len(joined.pairs.i), joined.plan
+    several = f"{len(plan.hoods)} overlapping neighbourhoods of up to {plan.size}"
+    asked = f"{n_columns} columns were asked about in {several if len(plan.hoods) > 1 else 'one neighbourhood'}"
+    if n_seen == n_all:
+        return (f"{asked}: all pairs have an answer of their own",)
     missed = joined.elsewhere["skeleton"]
+    n_missed = round(missed * (n_all - n_seen))
+    links = f"{n_missed} {'link is' if n_missed == 1 else 'links are'}"
     return (
-        f"{n_columns} columns were asked about in {len(plan.hoods)} overlapping neighbourhoods of up to {plan.size}: "
-        f"{n_seen} of {n_all} pairs have an answer of their own; each of the others is a link with probability "
-        f"{missed:.1e}, so that about {missed * (n_all - n_seen):.0f} links are expected to have been missed",
+        f"{asked}: {n_seen} of {n_all} pairs have an answer of their own; each of the others is a link with "
+        f"probability {missed:.1e}, so that about {links} expected to have been missed",
     )
 
 

@@ -51,21 +51,38 @@ def open_executor(executor: Any) -> Executor:
     >>> list(open_executor(None).run(len, ["a", "bc"]))
     [(0, 1), (1, 2)]
     """
+    executor = read_executor(executor)
     if executor is None:
         return Here()
-    if isinstance(executor, str) and executor.isdigit():
-        executor = int(executor)
-    if isinstance(executor, int) and not isinstance(executor, bool) and executor >= 1:
+    if isinstance(executor, int):
         return Processes(executor)
     if isinstance(executor, str) and "://" in executor:
         executor = _import("distributed", "executor of Dask").Client(executor)
-    if hasattr(executor, "scheduler_info"):
-        return Dask(executor)
-    if executor == "ray" or getattr(executor, "__name__", "") == "ray":
-        return Ray(_import("ray", "executor 'ray'"))
+    return Dask(executor) if hasattr(executor, "scheduler_info") else Ray(_import("ray", "executor 'ray'"))
+
+
+def read_executor(executor: Any) -> Any:
+    """Refuse what cannot be meant by an executor, before it is needed; nothing is opened.
+
+    Examples
+    --------
+    >>> read_executor("2")
+    2
+    >>> read_executor(0)
+    Traceback (most recent call last):
+    graphbam.errors.ConfigError: executor=0 is not known; choose a number of processes, a Dask client or the address of its scheduler, or 'ray', or leave it out.
+    """  # noqa: E501 (a message is one line)
+    if isinstance(executor, str) and executor.isdigit():
+        executor = int(executor)
+    is_number = isinstance(executor, int) and not isinstance(executor, bool) and executor >= 1
+    is_name = isinstance(executor, str) and ("://" in executor or executor == "ray")
+    is_cluster = hasattr(executor, "scheduler_info") or getattr(executor, "__name__", "") == "ray"
+    if executor is None or is_number or is_name or is_cluster:
+        return executor
     raise ConfigError(
         Setting("executor", executor),
-        " is not known; choose None, a number of processes, a Dask client or the address of its scheduler, or 'ray'.",
+        " is not known; choose a number of processes, a Dask client or the address of its scheduler, or 'ray', or "
+        "leave it out.",
     )
 
 

@@ -16,6 +16,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from graphbam.errors import ConfigError, Setting
+from graphbam.inference.executors import read_executor
 from graphbam.tables.config import Large, Missing, PrepareConfig, setting
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ class InferConfig:
         for name, kinds in (("directions", get_args(Directions)), ("blocks", get_args(Blocks))):
             if getattr(self, name) not in kinds:
                 raise ConfigError(Setting(name, getattr(self, name)), f" is not known; choose from {', '.join(kinds)}.")
+        read_executor(self.executor)
+        if self.store is not None and not os.fspath(self.store):
+            raise ConfigError(Setting("store", ""), " is an empty path. Name a folder, or leave it out.")
         n_resamples: Any = self.stability
         if isinstance(n_resamples, bool) or not isinstance(n_resamples, Integral) or n_resamples < 0:
             found = Setting("stability", self.stability)

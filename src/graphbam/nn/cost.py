@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
 from graphbam.errors import ConfigError, Setting
+from graphbam.machine.memory import free_memory, tell_excess
 from graphbam.nn import spd
 from graphbam.nn.cpu import has_bfloat16
 from graphbam.nn.edge_net import RAW_POLES, EdgeNet, EdgeNetConfig
@@ -215,21 +215,6 @@ def estimate_memory(
     return tables + min(tables, BYTES_PER_THREAD * torch.get_num_threads())
 
 
-def free_memory() -> float | None:
-    """Bytes that a process can still have without being killed by the system; None where nobody knows."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    sizes = dict(line.split(":", 1) for line in lines if ":" in line)
-    free = 1024.0 * int(sizes["MemAvailable"].split()[0])
-    try:  # a container may have less than the machine
-        most, used = (Path(f"/sys/fs/cgroup/memory.{what}").read_text(encoding="ascii") for what in ("max", "current"))
-    except OSError:
-        return free
-    return free if most.strip() == "max" else min(free, float(most) - float(used))
-
-
 def check_memory(
     config: EdgeNetConfig, n_tables: int, n_samples: int, n_variables: int, piece: int | None = None
 ) -> None:
@@ -252,10 +237,9 @@ def refuse_beyond(needed: float, estimate: Callable[[int], float], n_samples: in
     most = n_variables
     while most > 1 and estimate(most) > free:
         most = int(0.99 * most)
-    size = f"{n_samples} rows × {n_variables} variables"
-    found = f"{size} take about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free. "
+    found = tell_excess(n_samples, n_variables, needed, free)
     fitting = f"Leave variables out (about {most} would fit), or use" if most > 1 else "Use"
-    raise ConfigError(f"{found}{fitting} a smaller ", Setting("max_rows"), ".")
+    raise ConfigError(f"{found} {fitting} a smaller ", Setting("max_rows"), ".")
 
 
 @contextlib.contextmanager

@@ -36,6 +36,8 @@ def to_anndata(result: Result | SparseResult, data: Any, key: str = "graphbam", 
     """
     from scipy.sparse import csr_matrix
 
+    if not all(hasattr(data, part) for part in ("var_names", "varp", "uns")):
+        raise ResultError(f"to_anndata takes an AnnData, and this is a {type(data).__name__}. Pass its AnnData.")
     place = {str(name): k for k, name in enumerate(data.var_names)}
     for name in result.names:
         if name not in place:

@@ -7,7 +7,6 @@ Files appear all at once or not at all.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import importlib
 import io
@@ -17,7 +16,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
@@ -27,6 +26,7 @@ import numpy as np
 from graphbam.errors import ConfigError, GraphError, Setting
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import Graph
+from graphbam.machine.disk import Note, clear_errors, list_own, refuse_others, sign, take_path
 from graphbam.result import CLASSES, OrientedGraph, Result
 from graphbam.sparse import SparseGraph, SparseResult
 
@@ -140,13 +140,13 @@ def _rows_to_csv(rows: list[tuple[Any, ...]]) -> str:
     return buffer.getvalue()
 
 
-def to_json(source: Graph | Result, cut: Cut | None = None) -> str:
-    """Names and edges; for a result also everything that `Result.from_dict` needs to rebuild it."""
+def to_json(source: Graph | Result, cut: Cut | None = None, files: Sequence[str] = ()) -> str:
+    """Names and edges; for a result also everything that `Result.from_dict` needs to rebuild it, and its `files`."""
     edges = [{"a": k.a, "edge": k.mark, "b": k.b, **k.values()} for k in list_links(source, cut)]
     if isinstance(source, Graph):
         values = {"format": "graphbam-graph", "version": 1, "names": list(source.names), "edges": edges}
         return json.dumps(values | _list_notes(source), ensure_ascii=False, indent=1)
-    values = source.to_dict() | _list_notes(source.graph(cut))
+    values = sign(source.to_dict(), files) | _list_notes(source.graph(cut))
     return json.dumps({**values, "cut": (cut or Cut()).to_dict(), "edges": edges}, ensure_ascii=False)
 
 
@@ -361,7 +361,7 @@ def _plain_words(names: Sequence[str]) -> dict[str, str]:
 MOST_PARENTS = 12
 """Of a variable in BIF, whose tables grow twofold with each."""
 
-FORMATS = {
+FORMATS: dict[str, Callable[..., str]] = {
     ".csv": to_csv,
     ".json": to_json,
     ".graphml": to_graphml,
@@ -378,6 +378,17 @@ OUTPUTS = (
 )  # fmt: skip
 """Files of `save_outputs`; arrows.csv and dag.csv where directions are known, graph.png where matplotlib is
 installed."""
+
+WIDE_OUTPUTS = (
+    "edges.csv", "arrows.csv", "dag.csv", "graph.graphml", "graph.dot", "report.html", "result.json", "pairs.npz",
+)  # fmt: skip
+"""The same of a sparse result."""
+
+NOTES = (
+    Note("graph.json", rb'^\{"format": "graphbam-result"', OUTPUTS),
+    Note("result.json", rb'^\{"format": "graphbam-sparse-result"', WIDE_OUTPUTS),
+)
+"""Where a result says which files it wrote."""
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -411,7 +422,7 @@ def export(
     Path
         The file.
     """
-    path = Path(path)
+    path = take_path(path)
     if not isinstance(source, (Graph, Result, SparseGraph, SparseResult)):
         raise GraphError(f"a {type(source).__name__} cannot be exported. Pass a Graph or a Result.")
     is_sparse = isinstance(source, (SparseGraph, SparseResult))
@@ -464,12 +475,9 @@ def save_outputs(
     """
     if isinstance(result, SparseResult):
         return result.save(folder, cut)
-    folder = Path(folder)
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder} is a file; the outputs need a folder. Choose another name.")
-    refuse_others(folder, OUTPUTS)
+    folder = check_folder(folder)
     writers = _list_writers(result, cut, draw)
-    with _clear_errors(folder):
+    with clear_errors(folder):
         place = folder.resolve()  # so that "." has a name and a parent
         (place if place.exists() else place.parent).mkdir(parents=True, exist_ok=True)
         draft = (place if place.exists() else place.parent) / f".graphbam-{secrets.token_hex(4)}.part"
@@ -483,24 +491,13 @@ def save_outputs(
     return [folder / name for name in writers]
 
 
-def refuse_others(folder: Path, names: Sequence[str]) -> None:
-    """Leave files alone that bear the names of outputs in a folder where no result was ever saved."""
-    found = next((name for name in names if (folder / name).is_file()), None)
-    if found is None or any(_is_saved(folder / name) for name in ("graph.json", "result.json")):
-        return
-    raise ConfigError(
-        f"{folder / found} is there already, and no result was saved in that folder: it would be lost. Choose another "
-        "folder, or move the file."
-    )
-
-
-def _is_saved(path: Path) -> bool:
-    """Whether a file is one that tells of a result."""
-    try:
-        with path.open("rb") as file:
-            return file.read(40).startswith(b'{"format": "graphbam-')
-    except OSError:
-        return False
+def check_folder(folder: str | os.PathLike[str], names: Sequence[str] = OUTPUTS) -> Path:
+    """Refuse a folder that is a file, or in which files of others bear the names of outputs."""
+    folder = take_path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; the outputs need a folder. Choose another name.")
+    refuse_others(folder, names, *NOTES)
+    return folder
 
 
 def _list_writers(result: Result, cut: Cut | None, draw: Draw | None) -> dict[str, Callable[[Path], object]]:
@@ -510,7 +507,7 @@ def _list_writers(result: Result, cut: Cut | None, draw: Draw | None) -> dict[st
     def text(make: Callable[..., str], source: Source = result) -> Callable[[Path], object]:
         return lambda path: path.write_text(make(source, cut), encoding="utf-8", newline="")
 
-    plain = ("edges.csv", "graph.json", "graph.graphml", "graph.dot")
+    plain = ("edges.csv", "graph.graphml", "graph.dot")
     writers = {name: text(FORMATS[os.path.splitext(name)[1]]) for name in plain}
     writers["arrows.csv"] = text(to_csv, result.graph(cut))
     writers["dag.csv"] = lambda path: text(to_csv, result.dag(cut))(path)
@@ -518,7 +515,9 @@ def _list_writers(result: Result, cut: Cut | None, draw: Draw | None) -> dict[st
     writers["graph.png"] = lambda path: draw(result, path, cut) if draw else figures.plot(result, path, cut=cut)
     absent = {"arrows.csv", "dag.csv"} if not result.has_directions else set()
     absent |= set() if figures.can_draw() else {"graph.png"}
-    return {name: writers[name] for name in OUTPUTS if name not in absent}
+    names = [name for name in OUTPUTS if name not in absent]
+    writers["graph.json"] = text(lambda source, cut: to_json(source, cut, names))
+    return {name: writers[name] for name in names}
 
 
 def _render_report(result: Result | SparseResult, cut: Cut | None = None) -> str:
@@ -540,7 +539,7 @@ def _move_into(draft: Path, folder: Path) -> None:
     if blocked:
         raise ConfigError(f"{folder / blocked} is a folder where a file must go. Remove it, or choose another folder.")
     new = [path.name for path in draft.iterdir()]
-    old = [name for name in OUTPUTS if os.path.lexists(folder / name)]
+    old = [name for name in {*list_own(folder, *NOTES), *new} if os.path.lexists(folder / name)]
     (draft / "old").mkdir()
     try:
         for name in old:
@@ -558,7 +557,7 @@ def _move_into(draft: Path, folder: Path) -> None:
 
 def write_text(path: Path, text: str) -> Path:
     """Write a file whole or not at all; missing folders are made."""
-    with _clear_errors(path):
+    with clear_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.parent / f".graphbam-{secrets.token_hex(4)}.part"
         try:
@@ -567,16 +566,6 @@ def write_text(path: Path, text: str) -> Path:
         finally:
             draft.unlink(missing_ok=True)
     return path
-
-
-@contextlib.contextmanager
-def _clear_errors(path: Path) -> Iterator[None]:
-    """Say in one sentence why a path cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigError(f"{path} cannot be written: {reason}. Choose another place.") from None
 
 
 # ── other packages ────────────────────────────────────────────────────────────────────────────────────────

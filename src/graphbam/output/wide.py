@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from graphbam.errors import ConfigError
 from graphbam.graphs.cut import Cut
-from graphbam.output.files import refuse_others, to_dot, to_graphml, write_text
+from graphbam.machine.disk import remove_own, sign
+from graphbam.output.files import NOTES, WIDE_OUTPUTS, check_folder, to_dot, to_graphml, write_text
 from graphbam.sparse import ARRAYS, SparseGraph, SparseResult
 
 SHOWN_FROM = 0.05
@@ -29,23 +29,23 @@ def save_sparse(result: SparseResult, folder: str | os.PathLike[str], cut: Cut) 
         edges.csv with all listed pairs; arrows.csv and dag.csv where directions are known; graph.graphml, graph.dot,
         report.html; result.json and pairs.npz, which `SparseResult.load` reads.
     """
-    folder = Path(folder)
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder} is a file; the outputs need a folder. Choose another name.")
+    folder = check_folder(folder, WIDE_OUTPUTS)
     texts: dict[str, Callable[[], str]] = {"edges.csv": lambda: _to_csv(result)}
     if result.has_directions:
         texts |= {"arrows.csv": lambda: _to_csv(result.cpdag(cut)), "dag.csv": lambda: _to_csv(result.dag(cut))}
     texts["graph.graphml"] = lambda: to_graphml(result, cut)
     texts["graph.dot"] = lambda: to_dot(result, cut)
     texts["report.html"] = lambda: render_page(result, cut)
-    texts["result.json"] = lambda: json.dumps(result.to_dict(), ensure_ascii=False, default=_plain)
-    refuse_others(folder, [*texts, "pairs.npz"])
+    names = [*texts, "result.json", "pairs.npz"]
+    values = sign(result.to_dict(), names)
+    texts["result.json"] = lambda: json.dumps(values, ensure_ascii=False, default=_plain)
     written = [write_text(folder / name, make()) for name, make in texts.items()]
     arrays = {name: getattr(result, name) for name in ARRAYS if getattr(result, name) is not None}
     draft = folder / ".pairs.part"
     with draft.open("wb") as file:
         np.savez(file, **arrays)
     os.replace(draft, folder / "pairs.npz")
+    remove_own(folder, names, *NOTES)
     return [*written, folder / "pairs.npz"]
 
 

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from graphbam.errors import ConfigError
 from graphbam.graphs.graph import Graph
+from graphbam.machine.memory import free_memory, tell_excess
 from graphbam.simulation.config import PRESETS, UNSEEN, SimulationConfig
 from graphbam.simulation.graphs import GRAPHS, graph_kind
 from graphbam.simulation.mechanisms import MECHANISMS, additive, mechanism
@@ -68,6 +69,10 @@ __all__ = [
     "simulate_table",
     "world",
 ]
+
+
+BYTES_PER_CELL, BYTES_PER_PAIR = 48.0, 64.0
+"""What a cell of a table, and a pair of its variables, take at most while it is simulated; measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +170,7 @@ def simulate_table(
     (True, True)
     """
     config = _config_of(preset, **options)
+    _check_memory(n_samples, n_variables)
     rng = torch.Generator().manual_seed(seed)
     tables = sample_tables(rng, config, n_tables=1, n_variables=n_variables, n_samples=n_samples)
     names = tuple(f"X{i}" for i in range(1, n_variables + 1))
@@ -175,6 +181,14 @@ def simulate_table(
     pairs = np.argwhere(np.triu(tables.hidden_bdd[0].numpy()))
     joined = tuple((names[i], names[j]) for i, j in pairs)
     return SimulatedTable(Graph(names, tables.dag_bdd[0].numpy()), x_md, joined, set_md)
+
+
+def _check_memory(n_samples: int, n_variables: int) -> None:
+    """Refuse a table that would not fit into memory, before the system kills the process."""
+    needed, free = BYTES_PER_CELL * n_samples * n_variables + BYTES_PER_PAIR * n_variables**2, free_memory()
+    if free is not None and needed > free:
+        fewer = "rows" if n_samples > n_variables else "variables"
+        raise ConfigError(f"{tell_excess(n_samples, n_variables, needed, free)} Simulate fewer {fewer}.")
 
 
 def _config_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -34,7 +35,7 @@ def from_anndata(data: Any, *, layer: str | None = None, genes: str | Iterable[s
     Raises
     ------
     TableError
-        If there is no such layer, gene or column.
+        If it is no AnnData, or has no such layer, gene or column.
 
     Examples
     --------
@@ -44,6 +45,10 @@ def from_anndata(data: Any, *, layer: str | None = None, genes: str | Iterable[s
     >>> from_anndata(cells, layer="counts", genes="keep").columns.tolist()
     ['A', 'C']
     """
+    if not all(hasattr(data, part) for part in ("X", "layers", "var_names", "obs_names")):
+        known = isinstance(data, (str, os.PathLike))
+        way = "Read the file with anndata.read_h5ad first" if known else "Pass other tables to infer as they are"
+        raise TableError(f"from_anndata takes an AnnData, and this is a {type(data).__name__}. {way}.")
     matrix, names = _choose_layer(data, layer)
     places = _choose_genes(data, names, genes)
     chosen = matrix[:, places]

@@ -200,7 +200,7 @@ def _read_mask(loaded: Loaded, has_names: bool, table: Table, frame: pd.DataFram
         )
     values = marks.to_numpy()
     if not np.isin(values, (0, 1)).all():
-        odd = values[~np.isin(values, (0, 1))][0]
+        odd = values[~np.isin(values, (0, 1))].tolist()[0]
         raise TableError(
             Setting("interventions"), f" holds {odd!r}; a mask has 1 where a cell was set and 0 elsewhere."
         )
@@ -219,9 +219,10 @@ def _match_rows(marks: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     if ours.is_unique and theirs.is_unique and bool(ours.isin(theirs).all()):
         return marks.loc[ours]
     if bool(ours.isin(theirs).all()) and bool(theirs.isin(ours).all()):
-        found = f"has the row labels of the table in another order, and some repeat ({ours[ours.duplicated()][0]!r})"
+        twice = ours[ours.duplicated()].tolist()[0]
+        found = f"has the row labels of the table in another order, and some repeat ({twice!r})"
     else:
-        odd = [*theirs[~theirs.isin(ours)], *ours[~ours.isin(theirs)]][0]
+        odd = [*theirs[~theirs.isin(ours)].tolist(), *ours[~ours.isin(theirs)].tolist()][0]
         found = f"has other row labels than the table: {odd!r} is in one of them only"
     raise TableError(
         Setting("interventions"),

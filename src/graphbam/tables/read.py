@@ -194,6 +194,8 @@ def take_rows(frame: pd.DataFrame, rows: npt.NDArray[np.int64]) -> pd.DataFrame:
 
 def _load_path(path: str | os.PathLike[str], limit: RowLimit) -> tuple[Parsed, str]:
     where = str(path)
+    if not where:
+        raise TableError("the path of the table is empty. Name a file.")
     if where.startswith(("http://", "https://", "s3://", "gs://", "ftp://")):
         raise TableError(f"{where} is a web address; only local files are read. Download it and pass its path.")
     file, part = _split_part(where)
@@ -467,7 +469,8 @@ def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode
     """Say which columns are not made of numbers; text is offered to be coded, spoilt numbers to be corrected."""
     shown = [f"column {name!r} holds {one.note}" for name, one in unreadable.items()]
     more = f"; and {spell_count(len(shown) - 3, 'more column')} like that" if len(shown) > 3 else ""
-    if any(one.note.startswith("complex") for one in unreadable.values()):
+    is_complex = {name for name, one in unreadable.items() if one.note.startswith("complex")}
+    if is_complex:
         shown[0] = f"Complex data not supported: {shown[0]}"
     advice: list[str | Setting] = []
     spoilt = [name for name, one in unreadable.items() if one.is_spoilt]
@@ -475,8 +478,12 @@ def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode
         where = "" if len(spoilt) == len(unreadable) else f"In {spell_columns(spoilt)}: "
         advice.append(f"{where}correct those cells, or empty those cells if they stand for missing values. Or use ")
     else:
-        advice.append("Use ")
-    text = [name for name, one in unreadable.items() if not (one.is_spoilt or one.is_mixed or is_asked(encode, name))]
+        advice.append("Pass real parts, sizes or angles as columns of their own, or use " if is_complex else "Use ")
+    text = [
+        name
+        for name, one in unreadable.items()
+        if not (one.is_spoilt or one.is_mixed or name in is_complex or is_asked(encode, name))
+    ]
     if text:
         named = [] if isinstance(encode, Mapping) else check_encode(encode)
         wanted = Setting("encode", [*named, *text[:8]] if named else True)

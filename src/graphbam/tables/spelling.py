@@ -38,6 +38,7 @@ _UNIT = r"[^\W\d_°](?:[^\W\d_]|[/·⁻^]|(?<=[a-z])[23]){0,11}\.?|°[CFK]?|‰"
 _SPELLED = re.compile(
     rf"([{_SIGNS}]?)\s*([-+−]?)\s*([{_SIGNS}]?)\s*(\d[\d.,'’\s]*|[.,]\d+)([eE][-+]?\d+)?(\s*)([{_SIGNS}]|{_UNIT}|)"
 )
+_IN_BRACKETS = re.compile(rf"([{_SIGNS}]?)\s*\(([^()+−-]+)\)\s*([{_SIGNS}]?)")
 _MONTHS = {name.lower() for name in (*calendar.month_abbr, *calendar.month_name)}
 _NO_UNITS = _MONTHS | {"alpha", "beta", "rc", "dev", "am", "pm", "bc", "bce"}
 _GAP = r"['’\s]"
@@ -65,7 +66,7 @@ _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", ", 
 
 
 def read_spelled(cells: Sequence[Any] | pd.Series, decimal: str = "") -> Vector | None:
-    """Numbers of a column that is written in units, with thousands marks or a decimal comma; None if one cell is not.
+    """Numbers of a column that is written in units, brackets, with thousands marks or a decimal comma; else None.
 
     `decimal` is the decimal mark, if it is known; else a dot if all cells can be read so.
 
@@ -75,6 +76,8 @@ def read_spelled(cells: Sequence[Any] | pd.Series, decimal: str = "") -> Vector 
     [1200.0, 0.56, nan]
     >>> read_spelled(["1,5", "0,250"]).tolist(), read_spelled(["12 %", "−3 %"]).tolist()
     ([1.5, 0.25], [12.0, -3.0])
+    >>> read_spelled(["($1,200)", "$34"]).tolist(), read_spelled(["(2.56)", "0.1"]).tolist()
+    ([-1200.0, 34.0], [-2.56, 0.1])
     >>> read_spelled(["18.3 kg", "7 kg"]).tolist(), read_spelled(["1 day", "2 days"]).tolist()
     ([18.3, 7.0], [1.0, 2.0])
     >>> read_spelled(["$5", "€7"]), read_spelled(["5 kg", "900 g"]), read_spelled(["12a", "13a"])
@@ -120,12 +123,18 @@ def _match_numbers(column: pd.Series) -> list[re.Match[str]]:
     """Parts of every number; none at all if one cell spells no number, or with a sign of its own."""
     matches: list[re.Match[str]] = []
     for cell in column.dropna():
-        match = _SPELLED.fullmatch(str(cell))
+        match = _match_number(str(cell))
         if match is None:
             return []
         matches.append(match)
     signs = {_find_unit(match) for match in matches}
     return matches if len(signs) == 1 and None not in signs else []
+
+
+def _match_number(cell: str) -> re.Match[str] | None:
+    """Parts of a number; in brackets, as accountants write it, it is negative."""
+    negative = _IN_BRACKETS.fullmatch(cell)
+    return _SPELLED.fullmatch(f"-{''.join(negative.groups())}" if negative else cell)
 
 
 def _find_unit(match: re.Match[str]) -> str | None:
@@ -156,7 +165,7 @@ def list_units(cells: Sequence[Any]) -> dict[str, str]:
     """
     units: dict[str, str] = {}
     for cell in cells:
-        match = _SPELLED.fullmatch(str(cell))
+        match = _match_number(str(cell))
         unit = match and _find_unit(match)
         if not unit or unit not in UNITS:
             return {}

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphbam.errors import ConfigError, TableError
+from graphbam.errors import ConfigError, TableError, WeightsError
 from graphbam.graphs.equivalence import dag_to_cpdag
 from graphbam.graphs.graph import Graph, directed_part, edge_classes, reachable
+from graphbam.machine.disk import check_file, holds_something, take_path
 from graphbam.nn.device import choose_device
-from graphbam.nn.weights import LoadedWeights, load_weights, save_weights
+from graphbam.nn.weights import LoadedWeights, load_weights, read_tensors, save_weights
 from graphbam.tables.labelled import find_labelled, read_labelled
 from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows, count_rows_each
@@ -75,7 +76,7 @@ def fine_tune(
     device : str
         `"auto"`, `"cpu"` or `"cuda"`.
     out : path, optional
-        Weights file that is written every minute and at the end.
+        Weights file that is written every minute and at the end. One that is there must come from fine-tuning.
     report : callable, optional
         Called after the first step and every few seconds, with the step, mean losses and an estimate of `seconds_left`.
 
@@ -89,6 +90,8 @@ def fine_tune(
         raise ConfigError(f"replay={replay} must lie in [0, 1) and steps={steps} must be at least 1")
     place = choose_device(device)
     loaded = weights if isinstance(weights, LoadedWeights) else load_weights(weights)
+    if out is not None:
+        _check_out(take_path(out, "the path of the weights to write"), loaded)
     network = loaded.network.empty(loaded.network.config).to(place)
     network.load_state_dict(loaded.network.state_dict())
     task = AnswerTask() if loaded.gives_answers else EdgeTask()
@@ -120,6 +123,22 @@ def fine_tune(
     if out is not None:
         _save(out, tuned)
     return tuned
+
+
+def _check_out(out: Path, loaded: LoadedWeights) -> None:
+    """Refuse, before the work, a file that cannot be written, or only by losing the start or a file of others."""
+    check_file(out)
+    if loaded.path is not None and out.exists() and out.samefile(loaded.path):
+        raise ConfigError(f"{out} holds the weights to start from, and would be lost. Choose another name.")
+    if holds_something(out) and not _is_tuned(out):
+        raise ConfigError(f"{out} is there already, and not from fine-tuning: it would be lost. Choose another name.")
+
+
+def _is_tuned(path: Path) -> bool:
+    try:
+        return "fine_tuned" in read_tensors(path)[1].notes
+    except WeightsError:
+        return False
 
 
 def _rename(loaded: LoadedWeights, state: dict[str, Any], notes: dict[str, Any]) -> LoadedWeights:

@@ -22,6 +22,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from graphbam.errors import ConfigError, WeightsError
+from graphbam.machine.disk import holds_something, make_folder, take_path
 from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import EdgeNet
 from graphbam.nn.network import Network
@@ -108,13 +109,27 @@ def train(
     Path
         The weights file, `out/weights.safetensors`.
     """
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _open_folder(take_path(out), resume)
     with _processes(device) as (rank, place), _own_stream(place):
         run = _Run(config, folder, budget, place, rank, compile_blocks, report)
         run.begin(resume, start)
         run.loop(run.default_workers() if workers is None else workers)
         return run.finish()
+
+
+def _open_folder(folder: Path, resume: bool) -> Path:
+    """Make the folder of a run, unless there is nothing in it to go on from, or a file of others would be lost."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; a run needs a folder. Choose another name.")
+    if (folder / RUN).exists():
+        return folder
+    if resume:
+        raise WeightsError(
+            f"there is no {folder / RUN} to go on from; leave --resume out to begin a run, or name the folder of one"
+        )
+    if holds_something(folder / WEIGHTS):
+        raise WeightsError(f"{folder / WEIGHTS} is there without a checkpoint, and would be lost; use another folder")
+    return make_folder(folder)
 
 
 class _Run:

@@ -110,7 +110,7 @@ class Worker:
         ready = connection.recv() if connection.poll(START_SECONDS) else Refused(["the network took too long to load"])
         if isinstance(ready, Refused):
             self.stop()
-            raise WeightsError("".join(part if isinstance(part, str) else part["say"] for part in ready.words))
+            raise WeightsError(*ready.words)
 
     def ask(
         self,
@@ -195,7 +195,7 @@ def main(connection: Connection[Any, Any], opening: Opening) -> None:
     try:
         networks = load_networks(opening)
     except GraphbamError as error:
-        connection.send(Refused(spell_error(error)))
+        connection.send(Refused(list(error.args)))  # whoever started this spells its settings
         return
     connection.send(Told(0.0, "ready"))
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):

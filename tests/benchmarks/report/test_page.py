@@ -121,7 +121,7 @@ def test_hostile_text_stays_text(tmp_path):
     frame.to_csv(tmp_path / "run" / "results.csv", index=False)
     write_report([tmp_path / "run"], tmp_path / "out")
     page = Reader((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
-    assert [tag for tag, _ in page.tags].count("script") == 1
+    assert [tag for tag, _ in page.tags].count("script") == 2  # the note on files, and what sorts
     assert sum(HOSTILE in word for word in page.words) >= 4  # name, reason, version, hardware
     for line in (tmp_path / "out" / "summary.md").read_text(encoding="utf-8").splitlines():
         assert "<script>" not in line or line.startswith("    ")
@@ -282,8 +282,46 @@ def test_bad_files_are_refused(run, tmp_path):
     path.write_text("mechanism,n_variables,n_samples,method,metric,value,source\nsine,5,9,pc,auc,1,somewhere\n")
     with pytest.raises(TableError, match="'auc'; it must be one of skeleton_ap"):
         write_report([run], tmp_path / "out", published=path)
-    with pytest.raises(ConfigError, match="cannot make the folder"):
+    with pytest.raises(ConfigError, match="cannot be written: Not a directory"):
         write_report([run], path)
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@each("name", ["report.html", "cells.csv", "figures/quality-and-time.png"])
+def test_files_of_others_are_left_alone(tmp_path, name):
+    make_rows(method=["pc", "graphbam"], skeleton_ap=[0.1, 0.2]).to_csv(tmp_path / "results.csv")
+    path = tmp_path / "mine" / name
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    with pytest.raises(ConfigError, match=f"{name} is there already, and nothing says that graphbam wrote it"):
+        write_report([tmp_path], tmp_path / "mine")
+    assert contents(tmp_path / "mine") == {name: b"mine"}
+
+
+def test_a_report_takes_the_place_of_an_earlier_one(run, tmp_path):
+    out = tmp_path / "out"
+    write_report([run], out)
+    many = contents(out)
+    (out / "mine.txt").write_text("stays")
+    (out / "figures" / "mine.png").write_text("stays")
+    make_rows(method=["pc", "graphbam"], skeleton_ap=[0.1, 0.2]).to_csv(tmp_path / "results.csv")
+    write_report([tmp_path], out)
+    few = contents(out)
+    write_report([tmp_path], tmp_path / "fresh")
+    assert few.keys() == contents(tmp_path / "fresh").keys() | {"mine.txt", "figures/mine.png"}
+    assert len(few) < len(many)
+
+
+def test_reports_of_older_releases_are_replaced(tmp_path):
+    make_rows(method=["pc", "graphbam"], skeleton_ap=[0.1, 0.2]).to_csv(tmp_path / "results.csv")
+    out = tmp_path / "out"
+    write_report([tmp_path], out)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    (out / "report.html").write_text(re.sub(r"<script type=.application/json.*?</script>", "", page), encoding="utf-8")
+    write_report([tmp_path], out)
 
 
 def test_results_without_us_or_with_failures_only_still_make_a_page(tmp_path):

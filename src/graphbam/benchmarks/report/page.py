@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import html
 import itertools
+import json
 import os
 import re
 import shlex
@@ -42,7 +43,8 @@ from graphbam.benchmarks.report.panels import SECTIONS, Panel, plan_panels
 from graphbam.benchmarks.report.rows import METRICS, read_rows
 from graphbam.benchmarks.report.sheets import Sheet, escape_markdown, to_html, to_markdown
 from graphbam.benchmarks.report.summary import spread
-from graphbam.errors import ConfigError, TableError
+from graphbam.errors import TableError
+from graphbam.machine.disk import Note, make_folder, refuse_others, remove_own, take_path
 
 TITLE = "Benchmark of graph structure inference"
 
@@ -59,6 +61,12 @@ FILES = {
 }
 """What is written besides the figures."""
 
+FIGURES = "figures"
+"""Folder of these."""
+
+NOTE = Note("report.html", f"<title>{TITLE}".encode())
+"""The page says which files belong to it; one of an older release owns all that a report has."""
+
 
 def write_report(
     runs: Sequence[str | os.PathLike[str]],
@@ -73,7 +81,7 @@ def write_report(
     runs : sequence of paths
         Run folders with results.parquet or results.csv, or such files; of equal rows the last one counts.
     out : path
-        Folder to write to; made if missing.
+        Folder to write to; made if missing. An earlier report there is replaced, files of others are left alone.
     published : path, optional
         A csv with numbers that others published for the same cells, columns `PUBLISHED_COLUMNS`; drawn as hollow
         diamonds beside ours.
@@ -87,21 +95,27 @@ def write_report(
     ------
     TableError
         If there are no results, or a file is not what it should be.
+    ConfigError
+        If the folder cannot be made, or files of others would be lost.
     """
-    rows = read_rows(runs)
-    theirs = None if published is None else _read_published(Path(published))
+    rows = read_rows([take_path(run, "the path of a run") for run in runs])
+    theirs = None if published is None else _read_published(take_path(published, "the path of published numbers"))
     sources = "" if theirs is None else "; ".join(sorted({str(source) for source in theirs["source"]}))
     looks = assign_looks(rows["method"].unique())
     panels = plan_panels(rows, looks, theirs)
-    out, folder = Path(out), _make_folder(Path(out) / "figures")
+    out, names = take_path(out), [*FILES, *_name_figures(panels)]
+    note = NOTE._replace(older=tuple(names))
+    refuse_others(out, names, note)
+    folder = make_folder(out / FIGURES)
     pictures = {panel.key: save_figure(panel.draw(), folder, panel.key)[1] for panel in panels}
     command = _name_command(runs, out, published)
     texts = {
-        "report.html": render_page(rows, panels, pictures, looks, command, sources),
+        "report.html": render_page(rows, panels, pictures, looks, command, sources, names),
         "summary.md": render_summary(rows, looks, command),
         "tables.md": render_tables(panels, looks, command),
         "cells.csv": tabulate_cells(rows).to_csv(index=False, float_format="%.6g"),
     }
+    remove_own(out, names, note)
     for name, text in texts.items():
         (out / name).write_bytes(text.encode("utf-8", "xmlcharrefreplace"))
     files = {out / name: what for name, what in FILES.items()}
@@ -113,12 +127,8 @@ def _name_command(runs: Sequence[str | os.PathLike[str]], out: Path, published: 
     return shlex.join(words if published is None else [*words, "--published", str(published)])
 
 
-def _make_folder(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot make the folder {folder}: {error.strerror}; choose another with -o") from None
-    return folder
+def _name_figures(panels: Sequence[Panel]) -> list[str]:
+    return [f"{FIGURES}/{panel.key}{suffix}" for panel in panels for suffix in (".png", ".svg")]
 
 
 def _read_published(path: Path) -> pd.DataFrame:
@@ -174,8 +184,9 @@ class Card(NamedTuple):
 
 
 def render_page(
-    rows: pd.DataFrame, panels: Sequence[Panel], pictures: Mapping[str, Path], looks: Looks, command: str, sources: str
-) -> str:
+    rows: pd.DataFrame, panels: Sequence[Panel], pictures: Mapping[str, Path], looks: Looks, command: str, sources: str,
+    files: Sequence[str] = (),
+) -> str:  # fmt: skip
     """The page as text.
 
     Parameters
@@ -192,11 +203,14 @@ def render_page(
         What makes this page.
     sources : str
         Where numbers of others come from; empty if there are none.
+    files : sequence of str
+        Names of all that belongs to the page, itself included.
     """
     cards = list(_make_cards(rows, panels, pictures, looks, command, sources))
     parts = {
         "version": html.escape(graphbam.__version__),
         "title": html.escape(TITLE),
+        "files": json.dumps({"files": list(files)}).replace("<", r"\u003c"),
         "facts": html.escape(state_facts(rows)),
         "points": "\n".join(f"<li>{html.escape(line)}</li>" for line in headlines(rows, looks)),
         "contents": _join(cards, "<b>{}</b>", '<a href="#at-{key}">{label}</a>'),
