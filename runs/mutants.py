@@ -712,6 +712,20 @@ MUTANTS = (
         "tests/runs/test_validate.py",
         "model cards judge the bare network instead of what a user gets",
     ),
+    Mutant(
+        "machine/disk.py",
+        "if name not in own and holds_something",
+        "if name in own and holds_something",
+        "tests/machine/test_disk.py",
+        "files of others are replaced, one's own refused",
+    ),
+    Mutant(
+        "machine/disk.py",
+        'and ".." not in Path(name).parts',
+        "",
+        "tests/machine/test_disk.py",
+        "a note leads out of its folder",
+    ),
 )
 
 
