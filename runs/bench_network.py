@@ -67,8 +67,9 @@ ATTENDED = (*MORE_SHAPES.values(), (100, 600, 2))
 FEW = tuple((100, 1200 // d, d) for d in (2, 4, 6, 8, 12, 16, 24))
 """The same for few attributes …"""
 
+STRETCHED = (20, 600, 20)
 STRETCHES = (600, 300, 150, 120, 100)
-"""… and of 600 samples of 20 variables in 20 tables, how many see each other."""
+"""… and of samples, how many of them see each other."""
 
 COMPILED_WITH = (7, 402, 83)
 """What a layer is compiled with, as in training."""
@@ -356,11 +357,10 @@ def print_few(device: str) -> None:
 
 def print_stretches(device: str) -> None:
     """Attention over samples, forward and backward, where every n-th sees every n-th."""
-    shapes = [(20, length, 20 * (600 // length)) for length in STRETCHES]
-    times = time_kernel("samples", shapes, device)
-    print(
-        "\n| 20 × 600 × 20 in stretches of | " + " | ".join(map(str, STRETCHES)) + " |\n|" + "---|" * (1 + len(times))
-    )
+    n_tables, n_samples, d = STRETCHED
+    times = time_kernel("samples", [(n_tables, n, d * (n_samples // n)) for n in STRETCHES], device)
+    print(f"\n| {n_tables} × {n_samples} × {d} in stretches of | " + " | ".join(map(str, STRETCHES)) + " |")
+    print("|" + "---|" * (1 + len(times)))
     print("| ms | " + " | ".join(f"{ms:.3g}" for ms in times if ms is not None) + " |", flush=True)
 
 

@@ -33,12 +33,21 @@ def test_kernels_are_counted_by_kind(run_script, tiny_config, monkeypatch, capsy
 
 def test_attention_is_timed_by_every_kernel(run_script, monkeypatch, capsys):
     script = run_script("bench_network", run_name="bench_network")
-    monkeypatch.setitem(script["print_attention"].__globals__, "ATTENDED", ((2, 12, 3), (2, 5, 4)))
-    monkeypatch.setitem(script["print_attention"].__globals__, "COMPILED_WITH", (2, 4, 3))
+    sizes = {"ATTENDED": ((2, 12, 3), (2, 5, 4)), "COMPILED_WITH": (2, 4, 3), "FEW": ((2, 5, 3),)}
+    sizes |= {"STRETCHED": (1, 6, 2), "STRETCHES": (6, 3)}
+    for name, value in sizes.items():
+        monkeypatch.setitem(script["print_attention"].__globals__, name, value)
     before = {axis: list(kernels) for axis, kernels in KERNELS.items()}
     script["print_attention"]("cpu")
-    head, _, *rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+    tables = [
+        [line.strip("| ").split(" | ") for line in table.splitlines()]
+        for table in capsys.readouterr().out.split("\n\n")
+    ]
+    (head, _, *rows), (few, _, *ways), (lengths, _, times) = tables
     assert head == ["axis", "kernel", "2, 12, 3", "2, 5, 4"]
     assert [row[:2] for row in rows] == [[axis, name] for axis in KERNELS for name in script["BACKENDS"]]
-    assert all(float(ms) > 0 for row in rows for ms in row[2:])
+    assert (few[1:], [way[0] for way in ways], lengths[1:]) == (["3"], ["kernel", "sums of products"], ["6", "3"])
+    assert all(
+        float(ms) > 0 for row in (*(row[2:] for row in rows), *(way[1:] for way in ways), times[1:]) for ms in row
+    )
     assert before == KERNELS
