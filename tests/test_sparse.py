@@ -151,9 +151,8 @@ def paths_under(knowledge, whole, told_dd):
     """What knowledge makes of paths, by the matrix; of likely arrows, those between the two themselves count."""
     names, arrow_dd = whole.names, whole.probabilities[..., SKELETON] * whole.directions
     out_dd = np.array([[knowledge.forbids(a, b) for b in names] for a in names])
-    known_dd = knowledge.arrow_matrix(names)
-    settled_dd = np.clip(settle_ancestors(told_dd, out_dd | known_dd.T, None), arrow_dd, 1 - arrow_dd.T)
-    return settle_ancestors(settled_dd, None, known_dd) * ~knowledge.later_matrix(names)
+    settled_dd = np.clip(settle_ancestors(told_dd, out_dd, None), arrow_dd, 1 - arrow_dd.T)
+    return settle_ancestors(settled_dd, None, knowledge.arrow_matrix(names)) * ~knowledge.after_matrix(names)
 
 
 def test_knowledge_and_experiments_do_what_they_do_to_the_matrix():

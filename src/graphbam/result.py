@@ -347,8 +347,8 @@ class Result(Answer):
         known = self.knowledge
         if self.is_part or not known:
             return settle_ancestors(p_dd, None, None)
-        arrows, later = known.arrow_matrix(self.names), known.later_matrix(self.names)
-        return settle_ancestors(p_dd, forbidden, arrows, self._likely_arrows()) * ~later
+        arrows, after = known.arrow_matrix(self.names), known.after_matrix(self.names)
+        return settle_ancestors(p_dd, forbidden, arrows, self._likely_arrows()) * ~after
 
     def _likely_arrows(self) -> Matrix | None:
         """How likely i → j is, link and direction; None where directions are not from the same pass."""
@@ -585,10 +585,7 @@ class Result(Answer):
         known = self.knowledge
         if not known:
             return None
-        against = {(b, a) for a, b in known.arrows()}
-        return np.array(
-            [[known.forbids(a, b) or (a, b) in against for b in self.names] for a in self.names], dtype=bool
-        )
+        return np.array([[known.forbids(a, b) for b in self.names] for a in self.names], dtype=bool)
 
     # ── tables and text ───────────────────────────────────────────────────────────────────────────────────
 

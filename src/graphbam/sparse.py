@@ -375,13 +375,8 @@ class SparseResult(Answer):
         known = self.knowledge
         if not known:
             return np.zeros((len(self.pairs), 2), dtype=bool)
-        against = {(b, a) for a, b in known.arrows()}
-
-        def is_out(a: str, b: str) -> bool:
-            return known.forbids(a, b) or (a, b) in against
-
         named = ((self.names[i], self.names[j]) for i, j in self.pairs.tolist())
-        return np.array([[is_out(a, b), is_out(b, a)] for a, b in named], dtype=bool).reshape(-1, 2)
+        return np.array([[known.forbids(a, b), known.forbids(b, a)] for a, b in named], dtype=bool).reshape(-1, 2)
 
     @functools.cached_property
     def _known(self) -> Ways:
