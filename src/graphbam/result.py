@@ -331,9 +331,10 @@ class Result(Answer):
     def _settle_answers(self) -> None:
         """Bring what was said of ordered pairs into exact form, prior knowledge enforced in it."""
         forbidden = self._forbidden()
+        after = self.knowledge.after_matrix(self.names) if self.knowledge else None
         rules: dict[str, Callable[[Matrix], Matrix]] = {
-            "directions": lambda p_dd: settle_directions(p_dd, forbidden),
-            "compelled": lambda p_dd: settle_compelled(p_dd, forbidden),
+            "directions": lambda p_dd: settle_directions(p_dd, forbidden, after),
+            "compelled": lambda p_dd: settle_compelled(p_dd, forbidden, after),
             "hidden_causes": settle_hidden,
             "ancestors": lambda p_dd: self._settle_paths(p_dd, forbidden),
         }

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -297,12 +297,12 @@ class SparseResult(Answer):
         p[self._find_pairs(required)] = [0.0, 1.0, 0.0]
         alone = known.are_childless(self.names, *self.pairs.T)
         p[alone] = leave_childless(p[alone])
-        f, b = forbidden.T
+        out = (forbidden & ~forbidden[:, ::-1]) | self._after  # of a forbidden link too, which would point on in time
         if self.directions is not None:
-            settled = np.where(f & ~b, 0.0, np.where(b & ~f, 1.0, self.directions))
+            settled = np.where(out[:, 0], 0.0, np.where(out[:, 1], 1.0, self.directions))
             object.__setattr__(self, "directions", settled)
         if self.compelled is not None:
-            settled = np.where(forbidden, 0.0, np.where(forbidden[:, ::-1], 1.0, self.compelled))
+            settled = np.where(out[:, ::-1], 1.0, np.where(forbidden, 0.0, self.compelled))
             object.__setattr__(self, "compelled", settled)
         if self.ancestors is not None:
             object.__setattr__(self, "ancestors", self._settle_ancestors(known, self.ancestors))
@@ -372,11 +372,19 @@ class SparseResult(Answer):
     @functools.cached_property
     def _forbidden(self) -> NDArray[np.bool_]:
         """Shape (N, 2): whether prior knowledge excludes i → j, and j → i."""
-        known = self.knowledge
-        if not known:
+        return self._ask_knowledge(lambda known: known.forbids)
+
+    @functools.cached_property
+    def _after(self) -> NDArray[np.bool_]:
+        """Shape (N, 2): whether prior knowledge puts i after j, and j after i."""
+        return self._ask_knowledge(lambda known: known.puts_after)
+
+    def _ask_knowledge(self, question: Callable[[Knowledge], Callable[[str, str], bool]]) -> NDArray[np.bool_]:
+        """Yes or no of each pair, both ways; no without knowledge."""
+        if not self.knowledge:
             return np.zeros((len(self.pairs), 2), dtype=bool)
-        named = ((self.names[i], self.names[j]) for i, j in self.pairs.tolist())
-        return np.array([[known.forbids(a, b), known.forbids(b, a)] for a, b in named], dtype=bool).reshape(-1, 2)
+        ask, named = question(self.knowledge), ((self.names[i], self.names[j]) for i, j in self.pairs.tolist())
+        return np.array([[ask(a, b), ask(b, a)] for a, b in named], dtype=bool).reshape(-1, 2)
 
     @functools.cached_property
     def _known(self) -> Ways:

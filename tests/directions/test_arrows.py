@@ -15,7 +15,7 @@ from graphbam.directions.immoralities import Beliefs
 from graphbam.graphs.graph import skeleton
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.result import Result
-from ingredients import SQUARE, edges_of, few, forbidding, numbers, orient, p_of, unshielded
+from ingredients import SQUARE, complete, edges_of, few, forbidding, law, numbers, orient, p_of, unshielded
 
 
 def test_an_arrow_is_as_likely_as_its_likeliest_collider():
@@ -94,6 +94,28 @@ def test_paths_agree_with_arrows_where_some_are_forbidden(seed):
     assert (result.ancestors <= 1 - arrow_dd.T + 1e-12).all()
     assert (result.ancestors[2:5, :2] == 0).all()
     assert np.allclose(dataclasses.replace(result).ancestors, result.ancestors, rtol=0, atol=1e-12)
+
+
+def ways_of(listed):
+    """Directions of listed pairs as (i, j, of i → j, that the CPDAG has it), both ways."""
+    for (i, j), p, (forward, backward) in zip(listed.pairs.tolist(), listed.directions, listed.compelled, strict=True):
+        yield from ((i, j, p, forward), (j, i, 1 - p, backward))
+
+
+@law
+@given(numbers, st.integers(2, 7))
+def test_no_arrow_runs_against_knowledge_be_its_link_forbidden_or_not(draw, d):
+    whole, listed = draw.answers(d)
+    knowledge, places = whole.knowledge, dict(enumerate(whole.names))
+    two_step = Result(whole.names, whole.probabilities, knowledge=knowledge, colliders=draw.claims(complete(d)))
+    assert np.allclose(whole.directions + whole.directions.T, complete(d), rtol=0, atol=1e-15)
+    said = [(i, j, whole.arrow_probabilities[i, j], whole.compelled[i, j]) for i, j in edges_of(complete(d))]
+    for i, j, arrow, compelled in (*said, *ways_of(listed)):
+        a, b = places[i], places[j]
+        tiers = knowledge.tier_of
+        is_back = a in tiers and b in tiers and tiers[a] > tiers[b]
+        if is_back or (b, a) in knowledge.arrows() or (knowledge.forbids(a, b) and not knowledge.forbids(b, a)):
+            assert arrow == compelled == two_step.arrow_probabilities[i, j] == 0, (a, b)
 
 
 def test_two_certain_opposites_cancel():

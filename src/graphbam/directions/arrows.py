@@ -162,8 +162,11 @@ def check_pairs(p_dd: ArrayLike, n_variables: int, what: str) -> Matrix:
     return result
 
 
-def settle_directions(p_dd: Matrix, forbidden_dd: BoolMatrix | None) -> Matrix:
+def settle_directions(p_dd: Matrix, forbidden_dd: BoolMatrix | None, after_dd: BoolMatrix | None = None) -> Matrix:
     """Directions given a link: [i, j] and [j, i] sum to one exactly, and a forbidden arrow has none of it.
+
+    Where a link is forbidden, and with it both of its arrows, it would point on in time, not to what i comes after
+    (`after_dd`).
 
     Examples
     --------
@@ -173,16 +176,23 @@ def settle_directions(p_dd: Matrix, forbidden_dd: BoolMatrix | None) -> Matrix:
     """
     p_dd = (p_dd + 1 - p_dd.T) / 2
     if forbidden_dd is not None:
-        p_dd = np.where(forbidden_dd & ~forbidden_dd.T, 0.0, np.where(forbidden_dd.T & ~forbidden_dd, 1.0, p_dd))
+        out_dd = _against(forbidden_dd, after_dd)
+        p_dd = np.where(out_dd, 0.0, np.where(out_dd.T, 1.0, p_dd))
     return _empty_diagonal(p_dd)
 
 
-def settle_compelled(p_dd: Matrix, forbidden_dd: BoolMatrix | None) -> Matrix:
+def settle_compelled(p_dd: Matrix, forbidden_dd: BoolMatrix | None, after_dd: BoolMatrix | None = None) -> Matrix:
     """Arrows of the CPDAG given a link: [i, j] and [j, i] sum to one at most; a known arrow is one."""
     p_dd = p_dd / np.maximum(p_dd + p_dd.T, 1.0)
     if forbidden_dd is not None:
-        p_dd = np.where(forbidden_dd, 0.0, np.where(forbidden_dd.T, 1.0, p_dd))
+        p_dd = np.where(_against(forbidden_dd, after_dd).T, 1.0, np.where(forbidden_dd, 0.0, p_dd))
     return _empty_diagonal(p_dd)
+
+
+def _against(forbidden_dd: BoolMatrix, after_dd: BoolMatrix | None) -> BoolMatrix:
+    """Arrows whose reverse is the direction of the link, if there is one."""
+    out_dd: BoolMatrix = forbidden_dd & ~forbidden_dd.T
+    return out_dd if after_dd is None else out_dd | after_dd
 
 
 def settle_hidden(p_dd: Matrix) -> Matrix:

@@ -248,7 +248,11 @@ class Knowledge:
         >>> Knowledge(required=["a -> b"], tiers=[["c"], ["a"]]).forbids("b", "c")
         True
         """
-        return self._is_stated(a, b) or self._order.is_after(a, b)
+        return self._is_stated(a, b) or self.puts_after(a, b)
+
+    def puts_after(self, a: str, b: str) -> bool:
+        """Tell whether a comes after b, in time or by known arrows, so that no path leads from a to b."""
+        return self._order.is_after(a, b)
 
     def _is_stated(self, a: str, b: str) -> bool:
         """Whether tiers or forbidden edges themselves exclude the arrow."""
@@ -299,7 +303,7 @@ class Knowledge:
         return known_dd
 
     def after_matrix(self, names: Sequence[str]) -> BoolMatrix:
-        """True at [i, j] where i comes after j, in time or by known arrows: no path leads back, whatever it passes.
+        """`puts_after` of these variables as a matrix: True at [i, j] where no path leads from i to j.
 
         Examples
         --------
