@@ -335,8 +335,8 @@ MUTANTS = (
     ),
     Mutant(
         "result.py",
-        "against = {(b, a) for a, b in known.arrows()}",
-        "against = {(a, b) for a, b in known.arrows()}",
+        "[[known.forbids(a, b) for b in self.names] for a in self.names]",
+        "[[known.forbids(b, a) for b in self.names] for a in self.names]",
         "tests/test_result.py tests/inference",
         "known directions are enforced backwards",
     ),

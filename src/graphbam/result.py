@@ -17,10 +17,12 @@ import numpy.typing as npt
 
 from graphbam.directions.arrows import (
     SUPPORT_FROM,
+    Known,
     arrow_probabilities,
     check_pairs,
     claim_immoralities,
     settle_ancestors,
+    settle_arrows,
     settle_compelled,
     settle_directions,
     settle_hidden,
@@ -31,7 +33,16 @@ from graphbam.directions.immoralities import Beliefs, read_immoralities
 from graphbam.errors import ConfigError, GraphbamError, OrientationMissingError, ResultError
 from graphbam.graphs.cut import EVEN, Cut, Objective, tidy_probabilities
 from graphbam.graphs.equivalence import sample_dags
-from graphbam.graphs.graph import MORAL, SKELETON, Adjacency, Graph, Matrix, directed_part, skeleton, undirected_part
+from graphbam.graphs.graph import (
+    MORAL,
+    SKELETON,
+    Adjacency,
+    Graph,
+    Matrix,
+    directed_part,
+    skeleton,
+    undirected_part,
+)
 from graphbam.graphs.knowledge import Knowledge
 
 if TYPE_CHECKING:
@@ -330,29 +341,37 @@ class Result(Answer):
 
     def _settle_answers(self) -> None:
         """Bring what was said of ordered pairs into exact form, prior knowledge enforced in it."""
-        forbidden = self._forbidden()
+        known, link_dd = self._known(), None if self.is_part else self.probabilities[..., SKELETON]
         rules: dict[str, Callable[[Matrix], Matrix]] = {
-            "directions": lambda p_dd: settle_directions(p_dd, forbidden),
-            "compelled": lambda p_dd: settle_compelled(p_dd, forbidden),
+            "directions": lambda p_dd: settle_directions(p_dd, known, link_dd),
+            "compelled": lambda p_dd: settle_compelled(p_dd, known),
             "hidden_causes": settle_hidden,
-            "ancestors": lambda p_dd: self._settle_paths(p_dd, forbidden),
+            "ancestors": lambda p_dd: self._settle_paths(p_dd, known),
         }
         for name, settle in rules.items():
             p_dd = getattr(self, name)
             if p_dd is not None:
                 object.__setattr__(self, name, _frozen(settle(check_pairs(p_dd, len(self.names), name))))
 
-    def _settle_paths(self, p_dd: Matrix, forbidden: npt.NDArray[np.bool_] | None) -> Matrix:
-        """Paths under prior knowledge; those of a part are settled already."""
-        known = self.knowledge
-        if self.is_part or not known:
-            return settle_ancestors(p_dd, None, None)
-        arrows, later = known.arrow_matrix(self.names), known.later_matrix(self.names)
-        return settle_ancestors(p_dd, forbidden, arrows, self._likely_arrows()) * ~later
+    def _known(self) -> Known | None:
+        forbidden, known = self._forbidden(), self.knowledge
+        if known is None or forbidden is None:
+            return None
+        return Known(forbidden, known.after_matrix(self.names), known.arrow_matrix(self.names))
 
-    def _likely_arrows(self) -> Matrix | None:
+    def _settle_paths(self, p_dd: Matrix, known: Known | None) -> Matrix:
+        """Paths by arrows and prior knowledge; those of a part were settled among all, but for pairs not listed."""
+        if known is None or not self.is_part:
+            return settle_ancestors(p_dd, self._likely_arrows(known), known)
+        p_dd = np.where(known.after_dd, 0.0, np.where(known.follows.certain_dd, 1.0, p_dd))
+        return settle_ancestors(p_dd, self._likely_arrows(None))
+
+    def _likely_arrows(self, known: Known | None) -> Matrix | None:
         """How likely i → j is, link and direction; None where directions are not from the same pass."""
-        return None if self.directions is None else self.probabilities[..., SKELETON] * self.directions
+        link_dd, way_dd = self.probabilities[..., SKELETON], self.directions
+        if way_dd is None or known is None:
+            return None if way_dd is None else link_dd * way_dd
+        return settle_arrows(link_dd, way_dd, known.forced_dd, known.follows)
 
     # ── graphs ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -585,10 +604,7 @@ class Result(Answer):
         known = self.knowledge
         if not known:
             return None
-        against = {(b, a) for a, b in known.arrows()}
-        return np.array(
-            [[known.forbids(a, b) or (a, b) in against for b in self.names] for a in self.names], dtype=bool
-        )
+        return np.array([[known.forbids(a, b) for b in self.names] for a in self.names], dtype=bool)
 
     # ── tables and text ───────────────────────────────────────────────────────────────────────────────────
 

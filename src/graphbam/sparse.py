@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.directions.arrows import SUPPORT_FROM, claim_immoralities
+from graphbam.directions.arrows import SUPPORT_FROM, claim_immoralities, settle_arrows, settle_paths
 from graphbam.directions.cpdag import nearest_cpdag
 from graphbam.directions.immoralities import Beliefs
 from graphbam.directions.large import (
+    FollowsInList,
     Links,
     Morals,
     Ways,
@@ -260,6 +261,8 @@ class SparseResult(Answer):
             object.__setattr__(self, "compelled", settled)
         if self.knowledge:
             self._enforce(self.knowledge)
+        if self.ancestors is not None:
+            object.__setattr__(self, "ancestors", self._settle_ancestors(self.ancestors))
 
     # ── prior knowledge ───────────────────────────────────────────────────────────────────────────────────
 
@@ -297,22 +300,35 @@ class SparseResult(Answer):
         p[self._find_pairs(required)] = [0.0, 1.0, 0.0]
         alone = known.are_childless(self.names, *self.pairs.T)
         p[alone] = leave_childless(p[alone])
-        f, b = forbidden.T
         if self.directions is not None:
-            settled = np.where(f & ~b, 0.0, np.where(b & ~f, 1.0, self.directions))
-            object.__setattr__(self, "directions", settled)
+            object.__setattr__(self, "directions", self._settle_directions(self.directions))
         if self.compelled is not None:
-            settled = np.where(forbidden, 0.0, np.where(forbidden[:, ::-1], 1.0, self.compelled))
+            settled = np.where(self._forced, 1.0, np.where(forbidden, 0.0, self.compelled))
             object.__setattr__(self, "compelled", settled)
-        if self.ancestors is not None:
-            object.__setattr__(self, "ancestors", self._settle_ancestors(known, self.ancestors))
 
-    def _settle_ancestors(self, known: Knowledge, p_n2: Vector) -> Vector:
-        """Paths under knowledge as in `Result`, where of likely arrows those between the two themselves count.
+    def _settle_directions(self, p: Vector) -> Vector:
+        """Directions under knowledge, as `graphbam.directions.arrows.settle_directions` settles them."""
+        forced, link = self._forced, self.probabilities[:, SKELETON]
+        p = np.where(forced[:, 0], 1.0, np.where(forced[:, 1], 0.0, p))
+        arrow = self._likely_arrows(p)[:, 0]
+        changed = (arrow != link * p) & ~forced.any(axis=1)
+        return np.clip(np.divide(arrow, link, out=p, where=changed), 0.0, 1.0)
 
-        Certain where known arrows make one, impossible against these, back in time and where permitted arrows make
-        none; else as likely as the arrow at least, and as that none leads straight back at most.
-        """
+    def _likely_arrows(self, directions: Vector) -> Vector:
+        """Shape (N, 2): how likely i → j and j → i are, link and direction."""
+        ways_n2, link_n1 = np.stack([directions, 1 - directions], axis=1), self.probabilities[:, SKELETON, None]
+        return settle_arrows(link_n1, ways_n2, self._forced, self._follows)
+
+    def _settle_ancestors(self, p_n2: Vector) -> Vector:
+        """Paths as in `Result`, where of likely arrows those between the two themselves count."""
+        arrow_n2 = np.zeros(p_n2.shape) if self.directions is None else self._likely_arrows(self.directions)
+        if self.knowledge:
+            certain_n2, p_n2 = self._find_paths(self.knowledge, p_n2)
+            arrow_n2 = np.where(certain_n2, 1.0, arrow_n2)
+        return settle_paths(p_n2, arrow_n2, self._follows)
+
+    def _find_paths(self, known: Knowledge, p_n2: Vector) -> tuple[NDArray[np.bool_], Vector]:
+        """Which paths known arrows make certain; and paths without those back or where permitted arrows make none."""
         place = {name: k for k, name in enumerate(self.names)}
         arrows = [(place[a], place[b]) for a, b in known.arrows()]
         against: dict[int, set[int]] = {}
@@ -321,17 +337,12 @@ class SparseResult(Answer):
         for a, b in ((place[e.a], place[e.b]) for e in known.forbidden if not e.is_directed):
             against.setdefault(b, set()).add(a)
         tier_of = np.array([known.tier_of.get(name, -1) for name in self.names])
-        p_n2, (later_n2, certain_n2) = p_n2.copy(), np.zeros((2, *p_n2.shape), dtype=bool)
+        certain_n2, out_n2 = np.zeros(p_n2.shape, dtype=bool), self._after.copy()
         for way, (i, j) in enumerate((self.pairs.T, self.pairs.T[::-1])):
             certain_n2[:, way] = lead_there(i, j, arrows)
-            later_n2[:, way] = (tier_of[i] > tier_of[j]) & (tier_of[j] >= 0)
-            asked = np.flatnonzero(self._forbidden[:, way] & ~later_n2[:, way])
-            p_n2[asked[lead_nowhere(i[asked], j[asked], against, tier_of, known.within_tiers)], way] = 0.0
-        if self.directions is not None:
-            ways_n2 = np.stack([self.directions, 1 - self.directions], axis=1)
-            arrow_n2 = self.probabilities[:, SKELETON, None] * ways_n2
-            p_n2 = np.clip(p_n2, arrow_n2, 1 - arrow_n2[:, ::-1])
-        return np.where(certain_n2, 1.0, np.where(certain_n2[:, ::-1], 0.0, p_n2)) * ~later_n2
+            asked = np.flatnonzero(self._forbidden[:, way] & ~self._after[:, way])
+            out_n2[asked, way] = lead_nowhere(i[asked], j[asked], against, tier_of, known.within_tiers)
+        return certain_n2, np.where(out_n2, 0.0, p_n2)
 
     def _find_pairs(self, wanted: Iterable[Sequence[Any]]) -> Indices:
         """Where listed pairs (a, b, …) of names are in the list."""
@@ -372,16 +383,32 @@ class SparseResult(Answer):
     @functools.cached_property
     def _forbidden(self) -> NDArray[np.bool_]:
         """Shape (N, 2): whether prior knowledge excludes i → j, and j → i."""
-        known = self.knowledge
-        if not known:
+        return self._ask_knowledge(lambda known: known.forbids)
+
+    @functools.cached_property
+    def _after(self) -> NDArray[np.bool_]:
+        """Shape (N, 2): whether prior knowledge puts i after j, and j after i."""
+        return self._ask_knowledge(lambda known: known.puts_after)
+
+    @functools.cached_property
+    def _forced(self) -> NDArray[np.bool_]:
+        """Shape (N, 2): whether a link can only be i → j, or j → i; where it is forbidden, by what comes after."""
+        return ((self._forbidden & ~self._forbidden[:, ::-1]) | self._after)[:, ::-1]
+
+    @functools.cached_property
+    def _follows(self) -> FollowsInList:
+        """What follows from known arrows."""
+        place = {name: k for k, name in enumerate(self.names)}
+        arrows = self.knowledge.arrows() if self.knowledge else []
+        i, j = self.pairs.T
+        return FollowsInList(i, j, [(place[a], place[b]) for a, b in arrows], self.n_variables)
+
+    def _ask_knowledge(self, question: Callable[[Knowledge], Callable[[str, str], bool]]) -> NDArray[np.bool_]:
+        """Yes or no of each pair, both ways; no without knowledge."""
+        if not self.knowledge:
             return np.zeros((len(self.pairs), 2), dtype=bool)
-        against = {(b, a) for a, b in known.arrows()}
-
-        def is_out(a: str, b: str) -> bool:
-            return known.forbids(a, b) or (a, b) in against
-
-        named = ((self.names[i], self.names[j]) for i, j in self.pairs.tolist())
-        return np.array([[is_out(a, b), is_out(b, a)] for a, b in named], dtype=bool).reshape(-1, 2)
+        ask, named = question(self.knowledge), ((self.names[i], self.names[j]) for i, j in self.pairs.tolist())
+        return np.array([[ask(a, b), ask(b, a)] for a, b in named], dtype=bool).reshape(-1, 2)
 
     @functools.cached_property
     def _known(self) -> Ways:

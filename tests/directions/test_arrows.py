@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +17,7 @@ from graphbam.directions.immoralities import Beliefs
 from graphbam.graphs.graph import skeleton
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.result import Result
-from ingredients import SQUARE, edges_of, few, forbidding, numbers, orient, p_of, unshielded
+from ingredients import SQUARE, complete, edges_of, few, forbidding, law, numbers, orient, p_of, unshielded
 
 
 def test_an_arrow_is_as_likely_as_its_likeliest_collider():
@@ -77,23 +79,95 @@ def test_rule_4_carries_knowledge():
     assert (result.arrow_dd == is_arrow).all()
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_paths_agree_with_arrows_where_some_are_forbidden(seed):
-    """A path is at least as likely as an arrow, and no likelier than that any arrow leaves or that none leads back."""
-    rng = np.random.default_rng(seed)
-    d, known = 6, Knowledge(tiers=[["v0", "v1"], ["v2", "v3"], ["v4"]])
-    names = [f"v{k}" for k in range(d)]
-    p_dd = rng.uniform(size=(d, d))
-    links = np.triu(rng.uniform(size=(d, d)) ** 2, 1)
-    classes = np.stack([1 - links - links.T, links + links.T, np.zeros((d, d))], -1)
-    answers = {"directions": rng.uniform(size=(d, d)), "compelled": p_dd / 2, "ancestors": rng.uniform(size=(d, d))}
-    result = Result(names, known.apply(names, classes), knowledge=known, **answers)
-    arrow_dd = result.probabilities[..., 1] * result.directions
-    assert (result.ancestors >= arrow_dd - 1e-12).all()
-    assert (result.ancestors <= arrow_dd.sum(1)[:, None] + 1e-12).all()
-    assert (result.ancestors <= 1 - arrow_dd.T + 1e-12).all()
-    assert (result.ancestors[2:5, :2] == 0).all()
-    assert np.allclose(dataclasses.replace(result).ancestors, result.ancestors, rtol=0, atol=1e-12)
+def exclude(graph, first, second):
+    """Whether two arrows and certain paths between them close a circle."""
+    (x, y), (u, v) = first, second
+    return (y == u or nx.has_path(graph, y, u)) and (v == x or nx.has_path(graph, v, x))
+
+
+def check_paths(knowledge, names, path, arrow):
+    """All that must hold of paths and arrows, given as (i, j) → probability, of pairs that are there.
+
+    Likely links with known directions may exclude each other; nothing is said of their arrows.
+    """
+    certain = nx.DiGraph()
+    certain.add_nodes_from(range(len(names)))
+    place = {name: k for k, name in enumerate(names)}
+    certain.add_edges_from((place[a], place[b]) for a, b in (knowledge.arrows() if knowledge else ()))
+    assert all(0 <= p <= 1 and p + path[j, i] <= 1 + 1e-11 for (i, j), p in path.items())
+    leads = {(a, b) for a in certain for b in nx.descendants(certain, a)}
+    for a, b in leads & path.keys():
+        assert path[a, b] == 1
+        assert path[b, a] == 0
+    for (a, b), c in itertools.product(leads, certain):
+        assert path.get((b, c), 0) <= path.get((a, c), 1) + 1e-11
+        assert path.get((c, a), 0) <= path.get((c, b), 1) + 1e-11
+    tier = knowledge.tier_of if knowledge else {}
+    assert all(path[i, j] == 0 for i, j in path if tier.get(names[i], -1) > tier.get(names[j], 9) >= 0)
+    shut = [(one, two) for one, two in itertools.combinations(arrow, 2) if exclude(certain, one, two)]
+    is_forced = {(i, j) for i, j in arrow if knowledge and knowledge.forbids(names[j], names[i])}
+    clash = {e for pair in shut if is_forced.issuperset(pair) and sum(map(arrow.get, pair)) > 1 for e in pair}
+    assert all(arrow[one] + arrow[two] <= 1 + 1e-11 for one, two in shut if not clash & {one, two})
+    assert all(path[e] >= arrow[e] - 1e-11 for e in arrow if e not in clash)
+
+
+@law
+@given(numbers, st.integers(2, 7), st.booleans())
+def test_paths_agree_with_each_other_with_arrows_and_with_knowledge(draw, d, is_known):
+    whole, listed = draw.answers(d, is_known)
+    every = edges_of(complete(d))
+    arrow_dd = whole.probabilities[..., 1] * whole.directions
+    check_paths(whole.knowledge, whole.names, {e: whole.ancestors[e] for e in every}, {e: arrow_dd[e] for e in every})
+    link, pairs = listed.probabilities[:, 1], [tuple(pair) for pair in listed.pairs.tolist()]
+    arrow = dict(zip(pairs, link * listed.directions, strict=True))
+    arrow |= dict(zip([e[::-1] for e in pairs], link * (1 - listed.directions), strict=True))
+    path = dict(zip(pairs, listed.ancestors[:, 0], strict=True))
+    path |= dict(zip([e[::-1] for e in pairs], listed.ancestors[:, 1], strict=True))
+    check_paths(whole.knowledge, whole.names, path, arrow)
+    for one in (whole, listed):
+        for name in ("directions", "compelled", "ancestors"):
+            assert np.allclose(getattr(dataclasses.replace(one), name), getattr(one, name), rtol=0, atol=1e-14), name
+
+
+@law
+@given(numbers, st.integers(2, 7))
+def test_paths_change_only_where_a_law_is_broken(draw, d):
+    whole, _ = draw.answers(d, knowledge=False)
+    said_dd, arrow_dd = draw(d, d) * complete(d), whole.probabilities[..., 1] * whole.directions
+    kept_dd = dataclasses.replace(whole, ancestors=said_dd).ancestors
+    is_fine = (said_dd >= arrow_dd) & (said_dd + said_dd.T <= 1)
+    assert (kept_dd == said_dd)[is_fine & is_fine.T].all()
+
+
+def test_a_required_arrow_leaves_no_likely_circle():
+    way_dd = np.array([[0, 0.01, 0.99], [0.99, 0, 0.01], [0.01, 0.99, 0]])  # 0 → 2 → 1 → 0
+    answers = {"directions": way_dd, "compelled": way_dd, "ancestors": 1.0 * (way_dd > 0.5)}
+    result = Result(("a", "b", "c"), p_of(complete(3)), knowledge=Knowledge(required=["a -> c"]), **answers)
+    assert result.directions[2, 1] == pytest.approx(0.5)
+    assert result.directions[1, 0] == pytest.approx(0.5)
+    assert result.ancestors[2, 1] + result.ancestors[1, 0] <= 1
+
+
+def ways_of(listed):
+    """Directions of listed pairs as (i, j, of i → j, that the CPDAG has it), both ways."""
+    for (i, j), p, (forward, backward) in zip(listed.pairs.tolist(), listed.directions, listed.compelled, strict=True):
+        yield from ((i, j, p, forward), (j, i, 1 - p, backward))
+
+
+@law
+@given(numbers, st.integers(2, 7))
+def test_no_arrow_runs_against_knowledge_be_its_link_forbidden_or_not(draw, d):
+    whole, listed = draw.answers(d)
+    knowledge, places = whole.knowledge, dict(enumerate(whole.names))
+    two_step = Result(whole.names, whole.probabilities, knowledge=knowledge, colliders=draw.claims(complete(d)))
+    assert np.allclose(whole.directions + whole.directions.T, complete(d), rtol=0, atol=1e-15)
+    said = [(i, j, whole.arrow_probabilities[i, j], whole.compelled[i, j]) for i, j in edges_of(complete(d))]
+    for i, j, arrow, compelled in (*said, *ways_of(listed)):
+        a, b = places[i], places[j]
+        tiers = knowledge.tier_of
+        is_back = a in tiers and b in tiers and tiers[a] > tiers[b]
+        if is_back or (b, a) in knowledge.arrows() or (knowledge.forbids(a, b) and not knowledge.forbids(b, a)):
+            assert arrow == compelled == two_step.arrow_probabilities[i, j] == 0, (a, b)
 
 
 def test_two_certain_opposites_cancel():

@@ -11,9 +11,11 @@ import pytest
 import graphbam as gb
 from cases import SEEDS
 from graphbam.directions import large
+from graphbam.directions.arrows import FollowsInMatrix
 from graphbam.directions.cpdag import choose_links
 from graphbam.directions.immoralities import Beliefs
 from graphbam.directions.large import (
+    FollowsInList,
     Links,
     Morals,
     break_cycles,
@@ -165,3 +167,18 @@ def test_memory_grows_with_links_and_not_with_their_square():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 6 * peaks[0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_follows_in_a_list_is_what_follows_in_a_matrix(seed):
+    """And what is not listed says nothing: as if it were never the largest."""
+    rng, n = np.random.default_rng(seed), 7
+    dag = np.triu(rng.random((n, n)) < 0.25, 1)
+    p_dd, (i, j) = rng.random((n, n)), np.triu_indices(n, 1)
+    kept = rng.random(len(i)) < (1.0 if seed % 2 else 0.6)
+    i, j = i[kept], j[kept]
+    listed_dd = np.zeros((n, n), dtype=bool)
+    listed_dd[i, j] = listed_dd[j, i] = True
+    spread_dd = FollowsInMatrix(ancestors(dag)).spread(np.where(listed_dd, p_dd, -np.inf))
+    spread_n2 = FollowsInList(i, j, np.argwhere(dag).tolist(), n).spread(np.stack([p_dd[i, j], p_dd[j, i]], axis=1))
+    assert np.array_equal(spread_n2, np.stack([spread_dd[i, j], spread_dd[j, i]], axis=1))

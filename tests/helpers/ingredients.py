@@ -12,8 +12,12 @@ from cases import examples
 from graphbam.directions import cpdag
 from graphbam.directions.arrows import arrow_probabilities
 from graphbam.directions.immoralities import Beliefs
+from graphbam.errors import KnowledgeError
 from graphbam.graphs.cut import Cut
 from graphbam.graphs.graph import skeleton
+from graphbam.graphs.knowledge import Knowledge
+from graphbam.result import Result
+from graphbam.sparse import SparseResult
 
 law, few = examples(100, 300), examples(30, 60)
 
@@ -115,6 +119,36 @@ class Numbers:
         keep = self.rng.random(len(triples)) < self.rng.random()
         triples = [triple for triple, kept in zip(triples, keep, strict=True) if kept]
         return [(*triple, float(p)) for triple, p in zip(triples, self(len(triples)), strict=True)]
+
+    def knowledge(self, names):
+        """Some of all kinds of knowledge at once, such as goes together."""
+        order = self.rng.permutation(names).tolist()
+        marks, pairs = ("->", "--"), self.rng.permutation(list(itertools.combinations(order, 2))).tolist()
+        while True:
+            n_told = self.rng.integers(0, len(pairs) + 1, size=2) // 2
+            required = [(a, self.rng.choice(marks), b) for a, b in pairs[: n_told[0]]]
+            forbidden = [(*self.rng.permutation(two),) for two in pairs[len(pairs) - n_told[1] :]]
+            tiers = {name: k * 3 // len(order) for k, name in enumerate(order) if self.rng.random() < 0.6}
+            told = {"forbidden": [(a, self.rng.choice(marks), b) for a, b in forbidden], "tiers": tiers}
+            try:
+                return Knowledge(required=required, within_tiers=bool(self.rng.random() < 0.8), **told)
+            except KnowledgeError:
+                continue
+
+    def answers(self, d, knowledge=True):
+        """What one pass may say of d variables, as a matrix and as a list of some of the pairs."""
+        names = tuple(f"v{k}" for k in range(d))
+        i, j = np.triu_indices(d, 1)
+        listed = self.rng.random(len(i)) < self.rng.choice([0.5, 1.0])
+        i, j = i[listed], j[listed]
+        known = self.knowledge(names) if knowledge else None
+        p_dd3, way_dd, compelled_dd, path_dd = self.probabilities(d), self(d, d), self(d, d) / 2, self(d, d)
+        way_dd = np.triu(way_dd, 1) + np.tril(1 - way_dd.T, -1)
+        whole = {"directions": way_dd, "compelled": compelled_dd, "ancestors": path_dd}
+        classes_dd3 = known.apply(names, p_dd3) if known else p_dd3
+        both = {name: np.stack([m[i, j], m[j, i]], axis=1) for name, m in whole.items() if name != "directions"}
+        listed = SparseResult(names, np.stack([i, j], axis=1), p_dd3[i, j], directions=way_dd[i, j], **both)
+        return Result(names, classes_dd3, knowledge=known, **whole), listed.with_knowledge(known)
 
 
 numbers = st.builds(Numbers, st.integers(0, 2**32), st.sampled_from(["free", "equal", "extreme", "coarse"]))

@@ -18,10 +18,10 @@ of the paper the definition is, from strong to weak:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from graphbam.directions.immoralities import IMMORALITY, Beliefs, Immoralities, Indices
 from graphbam.errors import GraphError
@@ -29,13 +29,17 @@ from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix, Matrix, reachable
 
 __all__ = [
     "SUPPORT_FROM",
+    "Follows",
+    "Known",
     "arrow_probabilities",
     "check_pairs",
     "claim_immoralities",
     "settle_ancestors",
+    "settle_arrows",
     "settle_compelled",
     "settle_directions",
     "settle_hidden",
+    "settle_paths",
 ]
 
 SUPPORT_FROM = 0.2
@@ -43,6 +47,9 @@ SUPPORT_FROM = 0.2
 
 FOLLOWED_FROM = 0.02
 """… and neither do arrows less likely than this: many pairs, and next to nothing to learn from them."""
+
+SAME = 1e-12
+"""Sums that miss their limit by no more than this keep it."""
 
 
 def arrow_probabilities(beliefs: Beliefs) -> Matrix:
@@ -162,82 +169,62 @@ def check_pairs(p_dd: ArrayLike, n_variables: int, what: str) -> Matrix:
     return result
 
 
-def settle_directions(p_dd: Matrix, forbidden_dd: BoolMatrix | None) -> Matrix:
+class Known(NamedTuple):
+    """What prior knowledge says of arrows and paths."""
+
+    forbidden_dd: BoolMatrix
+    """Arrows that it excludes."""
+    after_dd: BoolMatrix
+    """Whether i comes after j, so that no path leads from i to j: a part of what is forbidden."""
+    arrow_dd: BoolMatrix
+    """Arrows that it makes certain."""
+
+    @property
+    def forced_dd(self) -> BoolMatrix:
+        """Arrows that a link can only be: where both are forbidden, and with them the link, by what comes after."""
+        out_dd: BoolMatrix = (self.forbidden_dd & ~self.forbidden_dd.T) | self.after_dd
+        return out_dd.T
+
+    @property
+    def follows(self) -> FollowsInMatrix:
+        """What follows from the certain arrows."""
+        return FollowsInMatrix(reachable(self.arrow_dd))
+
+
+def settle_directions(p_dd: Matrix, known: Known | None = None, link_dd: Matrix | None = None) -> Matrix:
     """Directions given a link: [i, j] and [j, i] sum to one exactly, and a forbidden arrow has none of it.
+
+    With `link_dd`, how likely links are, arrows that exclude each other are no likelier together than one
+    (`settle_arrows`).
 
     Examples
     --------
-    >>> settle_directions(np.array([[0.5, 0.7], [0.3, 0.5]]), np.array([[False, True], [False, False]]))
+    >>> nothing, back = np.zeros((2, 2), dtype=bool), np.array([[False, True], [False, False]])
+    >>> settle_directions(np.array([[0.5, 0.7], [0.3, 0.5]]), Known(back, nothing, nothing))
     array([[0., 0.],
            [1., 0.]])
     """
     p_dd = (p_dd + 1 - p_dd.T) / 2
-    if forbidden_dd is not None:
-        p_dd = np.where(forbidden_dd & ~forbidden_dd.T, 0.0, np.where(forbidden_dd.T & ~forbidden_dd, 1.0, p_dd))
+    if known is not None:
+        p_dd = np.where(known.forced_dd, 1.0, np.where(known.forced_dd.T, 0.0, p_dd))
+    if known is not None and link_dd is not None:
+        arrow_dd = settle_arrows(link_dd, p_dd, known.forced_dd, known.follows)
+        changed = (arrow_dd != link_dd * p_dd) & ~known.forced_dd
+        p_dd = np.clip(np.divide(arrow_dd, link_dd, out=p_dd, where=changed), 0.0, 1.0)
     return _empty_diagonal(p_dd)
 
 
-def settle_compelled(p_dd: Matrix, forbidden_dd: BoolMatrix | None) -> Matrix:
+def settle_compelled(p_dd: Matrix, known: Known | None = None) -> Matrix:
     """Arrows of the CPDAG given a link: [i, j] and [j, i] sum to one at most; a known arrow is one."""
     p_dd = p_dd / np.maximum(p_dd + p_dd.T, 1.0)
-    if forbidden_dd is not None:
-        p_dd = np.where(forbidden_dd, 0.0, np.where(forbidden_dd.T, 1.0, p_dd))
+    if known is not None:
+        p_dd = np.where(known.forced_dd, 1.0, np.where(known.forbidden_dd, 0.0, p_dd))
     return _empty_diagonal(p_dd)
 
 
 def settle_hidden(p_dd: Matrix) -> Matrix:
     """Hidden common causes: symmetric."""
     return _empty_diagonal((p_dd + p_dd.T) / 2)
-
-
-def settle_ancestors(
-    p_dd: Matrix, forbidden_dd: BoolMatrix | None, known_dd: BoolMatrix | None, arrow_dd: Matrix | None = None
-) -> Matrix:
-    """Paths: certain where known arrows make one, impossible against these and where permitted arrows make none.
-
-    Where arrows are forbidden and `arrow_dd`, how likely each of the others is, is given, paths agree with these
-    (`bound_paths`).
-
-    Examples
-    --------
-    With 0 → 1 → 2 known:
-
-    >>> known_dd = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)
-    >>> settle_ancestors(np.full((3, 3), 0.4), known_dd.T, known_dd)
-    array([[0., 1., 1.],
-           [0., 0., 1.],
-           [0., 0., 0.]])
-    """
-    if forbidden_dd is not None:
-        p_dd = np.where(reachable(~forbidden_dd & ~np.eye(len(p_dd), dtype=bool)), p_dd, 0.0)
-        if arrow_dd is not None:
-            least_dd, most_dd = bound_paths(arrow_dd)
-            p_dd = np.clip(p_dd, least_dd, most_dd)
-    if known_dd is not None:
-        certain_dd = reachable(known_dd)
-        p_dd = np.where(certain_dd, 1.0, np.where(certain_dd.T, 0.0, p_dd))
-    return _empty_diagonal(p_dd)
-
-
-def bound_paths(arrow_dd: Matrix) -> tuple[Matrix, Matrix]:
-    """How likely a path of arrows is at least and at most, from the probability of every arrow.
-
-    At least as likely as all arrows of the likeliest path, taken as independent; at most as likely as that any arrow
-    leaves its beginning, that any arrives at its end, or that none leads straight back.
-
-    Examples
-    --------
-    >>> least, most = bound_paths(np.array([[0, 0.9, 0.1], [0.0, 0, 0.8], [0.0, 0.2, 0]]))
-    >>> least.round(2).tolist(), most.round(2).tolist()
-    ([[0.0, 0.9, 0.72], [0.0, 0.0, 0.8], [0.0, 0.2, 0.0]], [[0.0, 1.0, 0.9], [0.0, 0.0, 0.8], [0.0, 0.2, 0.0]])
-    """
-    least_dd = _empty_diagonal(arrow_dd)
-    for k in range(len(least_dd)):
-        np.maximum(least_dd, least_dd[:, k, None] * least_dd[None, k, :], out=least_dd)
-    least_dd = _empty_diagonal(least_dd)
-    most_dd = np.minimum(arrow_dd.sum(axis=1)[:, None], arrow_dd.sum(axis=0)[None, :])
-    most_dd = np.minimum(most_dd, 1 - arrow_dd.T)
-    return np.minimum(least_dd, most_dd), _empty_diagonal(most_dd)
 
 
 def claim_immoralities(p_dd3: Matrix, compelled_dd: Matrix) -> Immoralities:
@@ -265,6 +252,161 @@ def claim_immoralities(p_dd3: Matrix, compelled_dd: Matrix) -> Immoralities:
         found["probability"] = np.minimum(np.minimum(compelled_dd[a, c], compelled_dd[b, c]), moral_dd[a, b])
         rows.append(found)
     return np.sort(np.concatenate(rows), order=("a", "b", "c"))
+
+
+# ── paths ─────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# Paths of arrows both ways would be a cycle, and an arrow is a path. Where prior knowledge makes a ⇒ b certain, a ⇒ c
+# follows from b ⇒ c, and c ⇒ b from c ⇒ a: what follows is as likely at least. Hence arrows x → y and u → v exclude
+# each other where certain paths lead from y to u and from v to x, and sum to one at most.
+
+
+class Follows(Protocol):
+    """What follows from what where some paths are certain, however paths are kept."""
+
+    def flip(self, p: NDArray[Any]) -> NDArray[Any]:
+        """The same of the paths back."""
+
+    def spread(self, p: Matrix) -> Matrix:
+        """For each path the largest value of those that it follows from, its own among them; `p` if none does."""
+
+
+class FollowsInMatrix:
+    """`Follows` for matrices with i ⇒ j at [i, j].
+
+    Examples
+    --------
+    With 0 ⇒ 1 certain, 0 ⇒ 2 follows from 1 ⇒ 2, and 2 ⇒ 1 from 2 ⇒ 0:
+
+    >>> certain_dd = np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype=bool)
+    >>> FollowsInMatrix(certain_dd).spread(np.array([[0, 1, 0.1], [0, 0, 0.7], [0.3, 0.2, 0]])).tolist()
+    [[0.0, 1.0, 0.7], [0.0, 0.0, 0.7], [0.3, 0.3, 0.0]]
+    """
+
+    def __init__(self, certain_dd: BoolMatrix) -> None:
+        self.certain_dd = certain_dd
+
+    def flip(self, p: NDArray[Any]) -> NDArray[Any]:
+        return p.T
+
+    def spread(self, p: Matrix) -> Matrix:
+        if not self.certain_dd.any():
+            return p
+        p = np.where(np.eye(len(p), dtype=bool), -np.inf, p)
+        for certain_dd in (self.certain_dd, self.certain_dd.T):  # where a path begins, then where it ends
+            own = p.copy()
+            for k in np.flatnonzero(certain_dd.any(axis=1)):
+                p[k] = np.maximum(own[k], own[certain_dd[k]].max(axis=0))
+            p = p.T
+        return _empty_diagonal(p)
+
+
+def settle_arrows(link: Matrix, direction: Matrix, forced: BoolMatrix, follows: Follows) -> Matrix:
+    """How likely each arrow is, link and direction: those that exclude each other sum to one at most.
+
+    Where they do not, directions give way, and to the same extent; not so `forced` ones, whose reverse is forbidden. If
+    forced arrows exclude each other, they are less likely than their links.
+
+    Examples
+    --------
+    With 0 → 1 known, 1 → 2 and 2 → 0 cannot both be as likely as they were:
+
+    >>> known_dd = np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype=bool)
+    >>> direction_dd = np.array([[0, 1, 0.2], [0, 0, 0.9], [0.8, 0.1, 0]])
+    >>> settle_arrows(1 - np.eye(3), direction_dd, known_dd, FollowsInMatrix(known_dd)).round(2).tolist()
+    [[0.0, 1.0, 0.55], [0.0, 0.0, 0.55], [0.45, 0.45, 0.0]]
+    """
+    is_free = ~(forced | follows.flip(forced))
+    fixed, most = np.where(forced, link, 0.0), _share(np.where(forced, link, 0.0), follows)
+    fixed = np.where(fixed > most + SAME, most, fixed)
+    arrow = _limit(link * direction, link, 1 - follows.flip(follows.spread(fixed)), follows)
+    arrow = np.where(is_free, arrow, fixed)
+    return np.where(is_free, _limit(arrow, link, _share(arrow, follows), follows), fixed)
+
+
+def _limit(arrow: Matrix, link: Matrix, most: Matrix, follows: Follows) -> Matrix:
+    """Arrows no likelier than their limits, both ways: the reverse has the rest of the link."""
+    least = link - follows.flip(most)
+    return np.where(arrow > most + SAME, most, np.where(arrow < least - SAME, least, arrow))
+
+
+def _share(arrow: Matrix, follows: Follows) -> Matrix:
+    """A limit that sums to one with that of the reverse: halfway between what a path follows from and excludes."""
+    least = follows.spread(arrow)
+    return (least + 1 - follows.flip(least)) / 2
+
+
+def settle_paths(p: Matrix, arrow: Matrix, follows: Follows, least: Matrix | None = None) -> Matrix:
+    """Paths that keep the laws: as likely as the arrow at least, both ways one at most, and what follows follows.
+
+    They are raised to `least` too, as far as the laws permit. Where nothing is broken nothing changes.
+
+    Examples
+    --------
+    >>> follows = FollowsInMatrix(np.zeros((2, 2), dtype=bool))
+    >>> settle_paths(np.array([[0, 0.3], [0.6, 0]]), np.array([[0, 0.1], [0.75, 0]]), follows).round(2).tolist()
+    [[0.0, 0.25], [0.75, 0.0]]
+    """
+    floor = follows.spread(arrow)
+    floor = floor if least is None else _rest_on(floor, least, follows)
+    return _rest_on(floor, p, follows)
+
+
+def _rest_on(floor: Matrix, p: Matrix, follows: Follows) -> Matrix:
+    """Paths no less likely than a floor that keeps the laws: what is above it shrinks to the room there is."""
+    p, flip = np.maximum(p, floor), follows.flip
+    over = p + flip(p) > 1 + SAME
+    more, back = p[over] - floor[over], flip(p)[over] - flip(floor)[over]
+    room = np.maximum(1 - floor[over] - flip(floor)[over], 0.0)
+    p[over] = floor[over] + more * room / np.maximum(more + back, SAME)
+    least = follows.spread(p)
+    return p if least is p else (least - flip(follows.spread(-flip(p)))) / 2
+
+
+def settle_ancestors(p_dd: Matrix, arrow_dd: Matrix | None, known: Known | None = None) -> Matrix:
+    """Paths that agree with each other, with how likely arrows are and with prior knowledge.
+
+    Certain where known arrows make one; impossible against these, to what i comes after and where permitted arrows make
+    none; and with knowledge as likely as arrows say, `bound_paths`, where that breaks no law.
+
+    Examples
+    --------
+    With 0 → 1 → 2 known:
+
+    >>> known_dd = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)
+    >>> settle_ancestors(np.full((3, 3), 0.4), None, Known(known_dd.T, known_dd.T, known_dd))
+    array([[0., 1., 1.],
+           [0., 0., 1.],
+           [0., 0., 0.]])
+    """
+    p_dd = _empty_diagonal(p_dd)
+    if known is None:
+        follows = FollowsInMatrix(np.zeros(p_dd.shape, dtype=bool))
+        return settle_paths(p_dd, np.zeros(p_dd.shape) if arrow_dd is None else arrow_dd, follows)
+    possible_dd = reachable(~known.forbidden_dd & ~np.eye(len(p_dd), dtype=bool)) & ~known.after_dd
+    told_dd = np.where(known.arrow_dd, 1.0, 0.0 if arrow_dd is None else arrow_dd)
+    least_dd, most_dd = bound_paths(told_dd)
+    p_dd = p_dd if arrow_dd is None else np.minimum(p_dd, most_dd)
+    return settle_paths(p_dd * possible_dd, told_dd, known.follows, least_dd * possible_dd)
+
+
+def bound_paths(arrow_dd: Matrix) -> tuple[Matrix, Matrix]:
+    """How likely a path of arrows is at least and at most, from the probability of every arrow.
+
+    At least as likely as all arrows of the likeliest path, taken as independent; at most as likely as that any arrow
+    leaves its beginning, or that any arrives at its end.
+
+    Examples
+    --------
+    >>> least, most = bound_paths(np.array([[0, 0.9, 0.1], [0.0, 0, 0.8], [0.0, 0.2, 0]]))
+    >>> least.round(2).tolist(), most.round(2).tolist()
+    ([[0.0, 0.9, 0.72], [0.0, 0.0, 0.8], [0.0, 0.2, 0.0]], [[0.0, 1.0, 0.9], [0.0, 0.0, 0.8], [0.0, 0.2, 0.0]])
+    """
+    least_dd = _empty_diagonal(arrow_dd)
+    for k in range(len(least_dd)):
+        np.maximum(least_dd, least_dd[:, k, None] * least_dd[None, k, :], out=least_dd)
+    most_dd = np.minimum(arrow_dd.sum(axis=1)[:, None], arrow_dd.sum(axis=0)[None, :])
+    return _empty_diagonal(least_dd), _empty_diagonal(np.minimum(most_dd, 1.0))
 
 
 def _empty_diagonal(p_dd: Matrix) -> Matrix:

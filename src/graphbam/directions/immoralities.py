@@ -24,7 +24,7 @@ booleans or a function of two indices; to require i → j is to forbid j → i o
 
 >>> from graphbam.graphs.knowledge import Knowledge
 >>> names, known = ["dose", "age", "effect"], Knowledge(required=["dose -> effect"])
->>> forbidden = [[known.forbids(a, b) or (b, a) in known.arrows() for b in names] for a in names]
+>>> forbidden = [[known.forbids(a, b) for b in names] for a in names]
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,16 @@ from graphbam.directions.immoralities import Indices
 from graphbam.errors import KnowledgeError
 from graphbam.graphs.graph import Matrix
 
-__all__ = ["Links", "break_cycles", "connected_parts", "large_cpdag", "large_dag", "lead_nowhere", "lead_there"]
+__all__ = [
+    "FollowsInList",
+    "Links",
+    "break_cycles",
+    "connected_parts",
+    "large_cpdag",
+    "large_dag",
+    "lead_nowhere",
+    "lead_there",
+]
 
 ACCEPTED_FROM = 0.5
 """Immoralities from this probability on are accepted."""
@@ -158,6 +167,76 @@ def lead_there(i: Indices, j: Indices, arrows: Iterable[tuple[int, int]]) -> NDA
     heads = {head for some in children.values() for head in some}
     ends = zip(i.tolist(), j.tolist(), strict=True)
     return np.array([a in children and b in heads and _reaches(children, a, {b}) for a, b in ends], dtype=bool)
+
+
+class FollowsInList:
+    """`graphbam.directions.arrows.Follows` for a list of pairs, shape (N, 2): i ⇒ j and j ⇒ i of each.
+
+    Only what is listed follows, and only from what is.
+
+    Parameters
+    ----------
+    i, j : ndarray of int, shape (N,)
+        The pairs.
+    arrows : iterable of (tail, head)
+        Certain ones; they close no cycle.
+    n_variables : int
+
+    Examples
+    --------
+    With 0 ⇒ 1 certain, 0 ⇒ 2 follows from 1 ⇒ 2, and 2 ⇒ 1 from 2 ⇒ 0:
+
+    >>> follows = FollowsInList(np.array([0, 1]), np.array([2, 2]), [(0, 1)], 3)
+    >>> follows.spread(np.array([[0.1, 0.3], [0.7, 0.2]])).tolist()
+    [[0.7, 0.3], [0.7, 0.3]]
+    """
+
+    def __init__(self, i: Indices, j: Indices, arrows: Iterable[tuple[int, int]], n_variables: int) -> None:
+        children, self.above = defaultdict[int, set[int]](set), defaultdict[int, list[int]](list)
+        for tail, head in arrows:
+            children[tail].add(head)
+        self.below = {tail: sorted(_walk(children, tail)) for tail in list(children)}
+        for tail, reached in self.below.items():
+            for head in reached:
+                self.above[head].append(tail)
+        tails, heads = np.concatenate([i, j]), np.concatenate([j, i])
+        self.order = np.lexsort((heads, tails))
+        self.heads = heads[self.order]
+        self.starts = np.searchsorted(tails[self.order], np.arange(n_variables + 1)).tolist()
+        self.is_late = np.isin(self.heads, list(self.above))
+        self.tails = np.unique(np.concatenate([np.array(list(self.below), dtype=int), tails[self.order][self.is_late]]))
+
+    def flip(self, p: NDArray[Any]) -> NDArray[Any]:
+        return p[:, ::-1]
+
+    def spread(self, p: Matrix) -> Matrix:
+        if not len(self.tails):
+            return p
+        values = p.T.reshape(-1)[self.order]
+        result = values.copy()
+        best = np.full(len(self.starts), -np.inf)  # by end, of all paths that begin below a variable
+        for tail in self.tails.tolist():
+            best[:] = -np.inf
+            for begin in (tail, *self.below.get(tail, ())):
+                mine = slice(self.starts[begin], self.starts[begin + 1])
+                best[self.heads[mine]] = np.maximum(best[self.heads[mine]], values[mine])
+            start, end = self.starts[tail], self.starts[tail + 1]
+            result[start:end] = best[self.heads[start:end]]
+            for k in (start + np.flatnonzero(self.is_late[start:end])).tolist():
+                result[k] = max(result[k], best[self.above[int(self.heads[k])]].max())
+        spread = np.empty_like(result)
+        spread[self.order] = result
+        return spread.reshape(2, -1).T
+
+
+def _walk(children: Mapping[int, set[int]], start: int) -> set[int]:
+    """All variables that arrows lead to from one."""
+    seen, waiting = set[int](), [start]
+    while waiting:
+        after = children.get(waiting.pop(), set()) - seen
+        seen |= after
+        waiting.extend(after)
+    return seen
 
 
 def lead_nowhere(

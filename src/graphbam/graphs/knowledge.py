@@ -33,7 +33,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from graphbam.errors import KnowledgeError
-from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Matrix
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Matrix, reachable
 
 EdgeLike: TypeAlias = str | Sequence[str]
 Tiers: TypeAlias = Sequence[Sequence[str]] | Mapping[str, int]
@@ -92,6 +92,50 @@ def _split_edge(text: str) -> list[str]:
 def _list_parts(value: Any) -> list[Any]:
     """The parts of an edge or a prior; none where it has no such parts."""
     return [] if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable) else list(value)
+
+
+class _Order(NamedTuple):
+    """Who comes before whom, by known arrows and tiers together."""
+
+    below: dict[str, set[str]]
+    """What paths of known arrows lead to, by where they begin."""
+    first: dict[str, int]
+    """The latest tier of a variable and of all that leads to it: it is in none before …"""
+    last: dict[str, int]
+    """… and the earliest of it and of all that it leads to: it is in none behind."""
+
+    @classmethod
+    def of(cls, arrows: Iterable[tuple[str, str]], tier_of: Mapping[str, int]) -> _Order:
+        below = _follow(arrows)
+        first, last = dict(tier_of), dict(tier_of)
+        for a, reached in below.items():
+            for b in reached:
+                if a in tier_of:
+                    first[b] = max(first.get(b, tier_of[a]), tier_of[a])
+                if b in tier_of:
+                    last[a] = min(last.get(a, tier_of[b]), tier_of[b])
+        return cls(below, first, last)
+
+    def is_after(self, a: str, b: str) -> bool:
+        """Whether no path leads from a to b."""
+        is_later = a in self.first and b in self.last and self.first[a] > self.last[b]
+        return is_later or a in self.below.get(b, ())
+
+
+def _follow(arrows: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    """Where paths of arrows lead to, by where they begin."""
+    children: dict[str, set[str]] = {}
+    for a, b in arrows:
+        children.setdefault(a, set()).add(b)
+    below: dict[str, set[str]] = {}
+    for a in children:
+        seen, waiting = set[str](), [a]
+        while waiting:
+            new = children.get(waiting.pop(), set()) - seen
+            seen |= new
+            waiting += new
+        below[a] = seen
+    return below
 
 
 @dataclass(frozen=True)
@@ -197,7 +241,23 @@ class Knowledge:
         return {name: k for k, tier in enumerate(self.tiers) for name in tier}
 
     def forbids(self, a: str, b: str) -> bool:
-        """Tell whether the arrow a → b is excluded, be it alone or together with b → a."""
+        """Tell whether the arrow a → b is excluded, be it alone or together with b → a, as stated or as it follows.
+
+        Examples
+        --------
+        c comes after a by way of b, which has no tier:
+
+        >>> Knowledge(required=["a -> b"], tiers=[["c"], ["a"]]).forbids("b", "c")
+        True
+        """
+        return self._is_stated(a, b) or self.puts_after(a, b)
+
+    def puts_after(self, a: str, b: str) -> bool:
+        """Tell whether a comes after b, in time or by known arrows, so that no path leads from a to b."""
+        return self._order.is_after(a, b)
+
+    def _is_stated(self, a: str, b: str) -> bool:
+        """Whether tiers or forbidden edges themselves exclude the arrow."""
         tier = self.tier_of
         if a in tier and b in tier and (tier[a] > tier[b] or (tier[a] == tier[b] and not self.within_tiers)):
             return True
@@ -217,11 +277,23 @@ class Knowledge:
 
     def arrows(self) -> list[tuple[str, str]]:
         """Required edges whose direction is known, stated or because the other one is excluded."""
-        known = [e for e in self.required if e.is_directed]
-        open_ends = [e for e in self.required if not e.is_directed]
-        arrows = [(e.a, e.b) for e in known]
-        arrows += [(e.a, e.b) for e in open_ends if self.forbids(e.b, e.a)]
-        return arrows + [(e.b, e.a) for e in open_ends if self.forbids(e.a, e.b)]
+        return list(self._arrows)
+
+    @functools.cached_property
+    def _arrows(self) -> list[tuple[str, str]]:
+        arrows = [(e.a, e.b) for e in self.required if e.is_directed]
+        ways = [way for e in self.required if not e.is_directed for way in ((e.a, e.b), (e.b, e.a))]
+        while True:  # one direction may tell another
+            order = _Order.of(arrows, self.tier_of)
+            told = [(a, b) for a, b in ways if self._is_stated(b, a) or order.is_after(b, a)]
+            new = [arrow for arrow in told if arrow not in arrows]
+            if not new:
+                return arrows
+            arrows += new
+
+    @functools.cached_property
+    def _order(self) -> _Order:
+        return _Order.of(self._arrows, self.tier_of)
 
     def arrow_matrix(self, names: Sequence[str]) -> BoolMatrix:
         """`arrows` between these variables, as a matrix: True at [i, j] for a known i → j."""
@@ -232,16 +304,18 @@ class Knowledge:
                 known_dd[place[a], place[b]] = True
         return known_dd
 
-    def later_matrix(self, names: Sequence[str]) -> BoolMatrix:
-        """True at [i, j] where i is in a later tier than j: no path leads back in time, whatever it goes through.
+    def after_matrix(self, names: Sequence[str]) -> BoolMatrix:
+        """`puts_after` of these variables as a matrix: True at [i, j] where no path leads from i to j.
 
         Examples
         --------
-        >>> Knowledge(tiers=[["a"], ["b"]]).later_matrix(["a", "b", "c"]).tolist()
-        [[False, False, False], [True, False, False], [False, False, False]]
+        >>> Knowledge(tiers=[["a"], ["b"]], required=["b -> c"]).after_matrix(["a", "b", "c"]).astype(int).tolist()
+        [[0, 0, 0], [1, 0, 0], [1, 1, 0]]
         """
-        number_d = np.array([self.tier_of.get(name, np.nan) for name in names], dtype=float)
-        return number_d[:, None] > number_d[None, :]
+        first_d = np.array([self._order.first.get(name, -np.inf) for name in names])
+        last_d = np.array([self._order.last.get(name, np.inf) for name in names])
+        after_dd: BoolMatrix = (first_d[:, None] > last_d[None, :]) | reachable(self.arrow_matrix(names)).T
+        return after_dd
 
     def are_childless(self, names: Sequence[str], i: Any, j: Any) -> BoolMatrix:
         """Tell of pairs, by place in `names`, whether every other variable is excluded as their common child.
@@ -274,10 +348,11 @@ class Knowledge:
         return childless
 
     def _heads_against(self, names: Sequence[str]) -> dict[int, set[int]]:
-        """By place of a variable, those it has no arrow to, as stated or since a required one comes back."""
+        """By place of a variable, those it has no arrow to, as stated or since required ones lead here."""
         place = {name: k for k, name in enumerate(names)}
         against: dict[int, set[int]] = {}
-        for a, b in [*self._forbidden_arrows, *((b, a) for a, b in self.arrows())]:
+        back = ((b, a) for a, reached in self._order.below.items() for b in reached)
+        for a, b in (*self._forbidden_arrows, *back):
             if a in place and b in place:
                 against.setdefault(place[a], set()).add(place[b])
         return against
@@ -378,11 +453,23 @@ class Knowledge:
                 raise KnowledgeError(f"{a} -- {b} is {kind} and has prior odds as well. Take one of them out.")
         if cycle := find_cycle(self.arrows()):
             raise KnowledgeError(f"the required edges close a cycle: {' -> '.join(cycle)}. Take one of them out.")
+        self._check_time()
+
+    def _check_time(self) -> None:
+        """Refuse required arrows that lead to an earlier tier by way of variables without one."""
+        tier = self.tier_of
+        for a in tier:
+            for b in self._order.below.get(a, ()):
+                if tier.get(b, tier[a]) < tier[a]:
+                    raise KnowledgeError(
+                        f"the required edges lead from {a!r}, in tier {tier[a] + 1}, back to {b!r}, in tier "
+                        f"{tier[b] + 1}. Take one of them out, or change the tiers."
+                    )
 
     def _check_required(self, edge: Edge) -> None:
         tier = self.tier_of
         directions = [(edge.a, edge.b)] if edge.is_directed else [(edge.a, edge.b), (edge.b, edge.a)]
-        if not all(self.forbids(a, b) for a, b in directions):
+        if not all(self._is_stated(a, b) for a, b in directions):
             return
         against = [str(e) for e in self.forbidden if e.pair == edge.pair and (not e.is_directed or e[:2] in directions)]
         if against:
