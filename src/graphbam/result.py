@@ -27,7 +27,7 @@ from graphbam.directions.arrows import (
     settle_directions,
     settle_hidden,
 )
-from graphbam.directions.cpdag import choose_links, expected_shd, forced_arrows, nearest_cpdag
+from graphbam.directions.cpdag import choose_links, expected_shd, forced_arrows, nearest_cpdag, possible_links
 from graphbam.directions.dag import nearest_dag, worth_drawing
 from graphbam.directions.immoralities import Beliefs, read_immoralities
 from graphbam.errors import ConfigError, GraphbamError, OrientationMissingError, ResultError
@@ -483,11 +483,11 @@ class Result(Answer):
         fdr: float | None = None,
         objective: Objective = "links",
     ) -> OrientedGraph:
-        """The links of `skeleton`, all of them directed, without a cycle.
+        """`cpdag` with a direction for every link, without a cycle.
 
-        Of the DAGs with these links, the one expected to be nearest to the true one: each link points as it rather does
-        than not, except where that would close a cycle (`OrientedGraph.forced`). Links whose direction no data as these
-        could tell are directed too, and marked as guesses (`OrientedGraph.guessed`): for what is known, see `cpdag`.
+        Its links and arrows are all there. Of the DAGs that have them, the one expected to be nearest to the true one:
+        an open link points as it rather does than not, except where that would close a cycle (`OrientedGraph.forced`).
+        Links whose direction no data as these could tell are marked as guesses (`OrientedGraph.guessed`).
 
         Parameters
         ----------
@@ -495,7 +495,8 @@ class Result(Answer):
             Choose the links, as in `skeleton`.
         objective : {"links", "shd"}
             With ``"shd"``, and without a cut, links are left out where that makes the expected structural Hamming
-            distance smaller; `OrientedGraph.notes` names them.
+            distance smaller; `OrientedGraph.notes` names them. A DAG may keep some that are left out of `cpdag`: to
+            leave a direction open counts as a mistake there, and here there is none to leave open.
 
         Returns
         -------
@@ -556,14 +557,16 @@ class Result(Answer):
         return self._decided["cpdag", cut]
 
     def _decide_dag(self, cut: Cut) -> OrientedGraph:
-        """Choose links and a direction for each; remembered as well."""
+        """Choose a direction for each link that the CPDAG leaves open; remembered as well."""
         if ("dag", cut) not in self._decided:
             arrow_dd, p_dd = self.arrow_probabilities, self.probabilities[..., SKELETON]
             either_dd = arrow_dd + (1 - arrow_dd - arrow_dd.T) / 2  # open: either is as good
-            links_dd = choose_links(self._beliefs, cut)
+            cpdag = self._decide(cut).adjacency
+            links_dd, forbidden_dd = skeleton(cpdag) > 0, self._beliefs.forbidden | (directed_part(cpdag).T > 0)
             if cut.objective == "shd":
-                links_dd = worth_drawing(links_dd, p_dd, either_dd)
-            adjacency = nearest_dag(links_dd, p_dd, either_dd, self._beliefs.forbidden)
+                more_dd = worth_drawing(choose_links(self._beliefs, cut), p_dd, either_dd)
+                links_dd = possible_links(links_dd | more_dd, np.where(links_dd, 1.0, p_dd / 2), forbidden_dd)
+            adjacency = nearest_dag(links_dd, p_dd, either_dd, forbidden_dd)
             self._decided["dag", cut] = self._orient(adjacency, either_dd, cut, self.compelled_probabilities)
         return self._decided["dag", cut]
 

@@ -111,6 +111,10 @@ class SparseGraph:
         ends = zip(self.tails[chosen].tolist(), self.heads[chosen].tolist(), strict=True)
         return [(self.names[a], self.names[b]) for a, b in ends]
 
+    def ways(self) -> Ways:
+        """A direction for each edge: 1 from the first of the two variables to the second, −1 back, 0 for none."""
+        return np.where(self.is_directed, np.where(self.tails < self.heads, 1, -1), 0).astype(np.int8)
+
     def skeleton(self) -> SparseGraph:
         """Forget all directions."""
         ends = np.minimum(self.tails, self.heads), np.maximum(self.tails, self.heads)
@@ -597,7 +601,7 @@ class SparseResult(Answer):
         fdr: float | None = None,
         objective: str = "links",
     ) -> SparseGraph:
-        """The links of `skeleton`, all of them directed, without a cycle; see `Result.dag`."""
+        """`cpdag` with a direction for every link, without a cycle; see `Result.dag`."""
         return self._decide("dag", Cut.read(cut, threshold=threshold, fdr=fdr), objective)
 
     def _decide(self, kind: str, cut: Cut, objective: str) -> SparseGraph:
@@ -621,7 +625,7 @@ class SparseResult(Answer):
         links = self._links(kept, forward, backward)
         notes = self._note_left_out(np.flatnonzero(chosen & ~kept))
         if kind == "dag":
-            code = large_dag(links, self.n_variables, self._known[kept])
+            code = large_dag(links, self.n_variables, self._decide("cpdag", cut, "links").ways())  # of the same links
         else:
             code, about = self._direct_parts(links, self._known[kept], _between(p, chosen))
             notes += about

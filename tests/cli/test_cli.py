@@ -496,6 +496,15 @@ def test_directions_are_written_and_told(infer, table, toy_colliders, cut):
     assert {(link["a"], link["b"]) for link in told["links"] if link["edge"] == "->"} == set(graph.directed_edges())
 
 
+@pytest.mark.parametrize(("objective", "says"), [("links", ""), ("shd", ", with 1 link that arrows.csv leaves out")])
+def test_links_of_the_dag_alone_are_counted(objective, says):
+    p, way, compelled = [0.38, 0.62, 0.0], np.array([[0, 0.7], [0.3, 0]]), np.array([[0, 0.4], [0.2, 0]])
+    result = Result(("a", "b"), np.full((2, 2, 3), p), directions=way, compelled=compelled)
+    n_more = len(result.dag(objective=objective).table()) - len(result.cpdag(objective=objective).table())
+    assert n_more == bool(says)
+    assert _summary._say_more(result, Cut(objective=objective)) == says
+
+
 def test_directions_that_cannot_be_found_are_missed_aloud(infer, table, tmp_path, monkeypatch):
     monkeypatch.setattr("graphbam.nn.weights._shipped", lambda: tmp_path)
     for directions in ((), ("--cpdag",)):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import permutations
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,8 +13,10 @@ from hypothesis import strategies as st
 
 from graphbam.directions.dag import MOST_EXACT, nearest_dag
 from graphbam.errors import KnowledgeError
-from graphbam.graphs.graph import is_dag
-from ingredients import few
+from graphbam.graphs.cut import Cut
+from graphbam.graphs.graph import is_dag, skeleton
+from graphbam.result import Result
+from ingredients import few, numbers
 
 
 def believe(seed, d, density=0.7):
@@ -83,3 +87,31 @@ def test_knowledge_that_leaves_no_dag_is_refused():
     forbidden_dd = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]], dtype=bool)  # what is left is a cycle
     with pytest.raises(KnowledgeError, match="leave no DAG"):
         nearest_dag(links_dd, 0.9 * links_dd, 0.5 * links_dd, forbidden_dd)
+
+
+def check_dag(dag, cpdag, knowledge):
+    """A DAG with all links and arrows of a CPDAG, and nothing that knowledge excludes."""
+    arrows = set(dag.directed_edges())
+    linked = {frozenset(edge) for edge in arrows}
+    assert not dag.undirected_edges()
+    assert nx.is_directed_acyclic_graph(nx.DiGraph(arrows))
+    assert arrows.issuperset(cpdag.directed_edges())
+    assert linked.issuperset(map(frozenset, cpdag.undirected_edges()))
+    assert not any(knowledge and knowledge.forbids(a, b) for a, b in arrows)
+    return linked
+
+
+@few
+@given(numbers, st.integers(2, 7), st.booleans())
+def test_the_dag_has_all_links_and_arrows_of_the_cpdag(draw, d, is_known):
+    whole, listed = draw.answers(d, is_known)
+    set_d = draw.rng.random(d) < 0.3
+    told = dataclasses.replace(whole, experiments=set_d[:, None] != set_d)
+    rows = draw.claims(skeleton(np.ones((d, d)) - np.eye(d)))
+    two_step = Result(whole.names, whole.probabilities, knowledge=whole.knowledge, colliders=rows)
+    for answer in (whole, told, two_step, listed):
+        for cut in (Cut(threshold=0.2), Cut(), Cut(fdr=0.2)):
+            linked = check_dag(answer.dag(cut), answer.cpdag(cut), whole.knowledge)
+            assert linked == {frozenset(edge) for edge in answer.cpdag(cut).skeleton().undirected_edges()}
+    for answer in (whole, told, two_step):
+        check_dag(answer.dag(objective="shd"), answer.cpdag(objective="shd"), whole.knowledge)

@@ -71,7 +71,7 @@ def show(report: dict[str, Any], cut: Cut, *, is_brief: bool = False) -> None:
         _show_links(console, result, links)
     _show_list(console, "Done to the data", result.changes)
     if not is_brief:
-        _show_files(console, report)
+        _show_files(console, report, cut)
     mind = (*result.warnings, *_list_notes(result, cut))
     _show_list(console, "Keep in mind", mind, style="yellow")  # last, where it is seen
 
@@ -136,13 +136,23 @@ def _show_list(console: Console, title: str, sentences: tuple[str, ...], style: 
         console.print(Text(f"  • {_line(sentence)}", style=style))
 
 
-def _show_files(console: Console, report: dict[str, Any]) -> None:
+def _show_files(console: Console, report: dict[str, Any], cut: Cut) -> None:
     console.print(Text("Written", style="bold"))
     files = {path.name: path for path in report["files"]}
     width = max(len(str(path)) for path in files.values())
+    more = {"dag.csv": _say_more(report["result"], cut)} if "dag.csv" in files else {}
     for name in WHAT:
         if name in files:
-            console.print(Text.assemble("  ", str(files[name]).ljust(width), (f"  {WHAT[name]}", "dim")))
+            what = WHAT[name] + more.get(name, "")
+            console.print(Text.assemble("  ", str(files[name]).ljust(width), (f"  {what}", "dim")))
+
+
+def _say_more(result: Result, cut: Cut) -> str:
+    """How many links the DAG has beyond those of the CPDAG, if any: for the smallest distance it may."""
+    if cut.objective != "shd":
+        return ""
+    n_more = len(result.dag(cut).directed_edges()) - len(result.cpdag(cut).skeleton().undirected_edges())
+    return f", with {n_more} link{'' if n_more == 1 else 's'} that arrows.csv leaves out" if n_more else ""
 
 
 def _list_notes(result: Result, cut: Cut) -> tuple[str, ...]:

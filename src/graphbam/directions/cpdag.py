@@ -58,7 +58,16 @@ from graphbam.graphs.graph import (
     v_structures,
 )
 
-__all__ = ["Board", "Elimination", "choose_links", "direct_links", "expected_shd", "forced_arrows", "nearest_cpdag"]
+__all__ = [
+    "Board",
+    "Elimination",
+    "choose_links",
+    "direct_links",
+    "expected_shd",
+    "forced_arrows",
+    "nearest_cpdag",
+    "possible_links",
+]
 
 Triple: TypeAlias = tuple[int, int, int]
 
@@ -205,8 +214,12 @@ def choose_links(beliefs: Beliefs, cut: Cut) -> BoolMatrix:
 
 
 def _possible(beliefs: Beliefs, links_dd: BoolMatrix) -> BoolMatrix:
-    forbidden = beliefs.forbidden
-    return _break_cycles(links_dd & ~(forbidden & forbidden.T), beliefs.p_dd, forbidden)
+    return possible_links(links_dd, beliefs.p_dd, beliefs.forbidden)
+
+
+def possible_links(links_dd: BoolMatrix, p_dd: Matrix, forbidden_dd: BoolMatrix) -> BoolMatrix:
+    """Links without those that forbidden arrows make impossible, as in `choose_links`; certain ones (1) stay."""
+    return _break_cycles(links_dd & ~(forbidden_dd & forbidden_dd.T), p_dd, forbidden_dd)
 
 
 def _strictnesses(beliefs: Beliefs) -> list[float]:
