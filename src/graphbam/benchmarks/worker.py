@@ -200,7 +200,8 @@ class _Watch:
     """Clock and highest memory of a process with all its children."""
 
     def __init__(self, pid: int):
-        self.pid, self.peak_mib, self.start = pid, 0.0, time.perf_counter()
+        self.pid, self.peak_mib = pid, _resident_mib(pid)  # imports now: Ctrl-C during an import may get lost
+        self.start = time.perf_counter()
 
     def restart(self) -> None:
         self.peak_mib, self.start = 0.0, time.perf_counter()
