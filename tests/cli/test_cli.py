@@ -460,18 +460,27 @@ def test_an_example_is_found_by_name_unless_a_file_has_it(infer, table, tmp_path
     assert json.loads(infer("sachs", "--json")[1])["n_variables"] == 4
 
 
+LEANING = " a direction is likelier: arrows are chosen together, and with caution"
+
+
 @each(("marks", "says"), [
     (">", "it has a direction"),
     ("-", "it has no direction: data like these fit either, and it is left open"),
     ("!", "it has a direction, which only the graph as a whole needs: by itself another is likelier"),
     ("--", "none has a direction: data like these fit either, and all are left open"),
     (">-", "1 has a direction; the other is left open"),
+    ("~", "it has no direction: it is left open, although by itself" + LEANING),
+    ("~~", "none has a direction: all are left open, although by themselves" + LEANING),
+    (">~", "1 has a direction; the other is left open, although by itself" + LEANING),
+    (">~-", "1 has a direction; the others are left open, 1 of them although by itself" + LEANING),
     (">>--", "2 have a direction; the others are left open"),
     ("!>", "all have a direction, 1 of which only the graph as a whole needs: by itself another is likelier"),
     ("!!", "all have a direction, all of which only the graph as a whole needs: by themselves others are likelier"),
 ])  # fmt: skip
 def test_directions_are_told_in_number(marks, says):
-    assert _summary._say_directions([Link("a", "b", mark != "-", {}, mark == "!") for mark in marks]) == says
+    sure = {"~": {"forward": 0.1, "backward": 0.8}, "-": {"forward": 0.2, "backward": 0.3}}
+    links = [Link("a", "b", mark not in "-~", sure.get(mark, {}), mark == "!") for mark in marks]
+    assert _summary._say_directions(links) == says
 
 
 @pytest.mark.parametrize("cut", [[], ["--fdr", 0.2], ["--threshold", 0.2], ["--objective", "shd"]])

@@ -126,6 +126,14 @@ def test_forced_arrows_are_called_so(sachs):
         assert says_so == graph.forced[place[a], place[b]]
 
 
+def test_links_left_open_against_the_odds_are_called_so():
+    for back, says in ((0.8, "although by itself b → a is likelier"), (0.2, "leaves the direction open.")):
+        arrow_dd = np.array([[0.5, 0.1], [0.9, 0.5]])
+        said_dd = np.array([[0.0, 0.1], [back, 0.0]])
+        result = make_result({("a", "b"): 0.9}, names=("a", "b"), directions=arrow_dd, compelled=said_dd)
+        assert says in str(result.why("a", "b"))
+
+
 def test_the_picture_has_the_pair_with_and_without_others(known, tmp_path):
     reasons = known.why("a", "c")
     figure = reasons.plot(tmp_path / "why.png")

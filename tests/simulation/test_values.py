@@ -1,4 +1,6 @@
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -6,6 +8,8 @@ import torch
 import graphbam as gb
 from cases import each
 from graphbam.simulation import (
+    BYTES_PER_CELL,
+    BYTES_PER_PAIR,
     GRAPHS,
     MECHANISMS,
     NOISES,
@@ -377,3 +381,19 @@ def test_the_device_gets_the_same_graphs_without_waiting(preset, effects):
     assert torch.equal(on_cpu.dag_bdd, on_device.dag_bdd.cpu())
     assert torch.equal(on_cpu.classes_bdd, on_device.classes_bdd.cpu())
     assert on_device.x_bmd.isfinite().all()
+
+
+@pytest.mark.long  # processes of their own, and gigabytes
+@each("preset, n_samples, n_variables", [("broad", 300_000, 20), ("paper", 300_000, 20), ("broad", 200, 3000)])
+def test_no_table_takes_more_memory_than_estimated(preset, n_samples, n_variables):
+    program = (
+        "import resource\n"
+        "from graphbam.simulation import simulate_table\n"
+        "peak = lambda: 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = peak()\n"
+        f"simulate_table(n_samples={n_samples}, n_variables={n_variables}, preset={preset!r}, seed=1)\n"
+        "print(peak() - before)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    estimate = BYTES_PER_CELL * n_samples * n_variables + BYTES_PER_PAIR * n_variables**2
+    assert 0.2 * estimate < int(told.stdout) < 1.2 * estimate

@@ -60,6 +60,12 @@ class Link(NamedTuple):
         """Whether its direction is there only because the graph as a whole needs it: by itself, another is likelier."""
         return bool(self.forced)
 
+    @property
+    def leans(self) -> bool:
+        """Whether its direction is left open although one of the two is likelier than the other and than none."""
+        there, back = self.numbers.get("forward", 0.0), self.numbers.get("backward", 0.0)
+        return not self.is_directed and there != back and max(there, back) > 1 - there - back
+
     def values(self) -> dict[str, float | bool]:
         """All that is known of it, by name."""
         return self.numbers | ({} if self.forced is None else {"forced": self.forced})

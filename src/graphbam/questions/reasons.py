@@ -216,6 +216,13 @@ class Reasons:
             drawn = (
                 f"The graph draws {arrow} only because its other links need it: by itself that is not the likeliest."
             )
+        likelier = max(self.forward, self.backward)
+        if self.edge == "--" and self.forward != self.backward and likelier > rest:
+            way = f"{self.a} → {self.b}" if self.forward == likelier else f"{self.b} → {self.a}"
+            drawn = (
+                f"The graph leaves the direction open, although by itself {way} is likelier: arrows are chosen "
+                "together, and with caution."
+            )
         return [line, drawn]
 
     def _say_rest(self) -> list[str]:
