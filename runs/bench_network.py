@@ -28,6 +28,7 @@ import resource
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from unittest import mock
 
 import torch
@@ -35,19 +36,22 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend
 from torch.utils._pytree import tree_leaves, tree_map
 
-from graphbam.nn import cpu, layers, spd
+from graphbam.nn import cpu, edge_net, layers, spd, tiles
 from graphbam.nn.cost import forward_work
-from graphbam.nn.edge_net import DESIGNS, EdgeNet
+from graphbam.nn.edge_net import CLASSES, EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import load_weights
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.values import sample_tables
 from graphbam.training.config import TrainConfig
-from graphbam.training.data import Batch, Shape, shape_grid
-from graphbam.training.objectives import EdgeTask, edge_loss
+from graphbam.training.data import AnswerBatch, AnyBatch, Batch, Shape, shape_grid
+from graphbam.training.objectives import AnswerTask, EdgeTask, edge_loss
 from graphbam.training.step import Stepper
 
 SHAPES = {"large": (16, 525, 55), "small": (32, 150, 20)}
 """Tables, samples and variables of the batches that are timed as a whole …"""
+
+DESIGNS = edge_net.DESIGNS | {"answers": EdgeNetConfig.every_answer}
+"""Designs by name, that of `edges` among them."""
 
 MORE_SHAPES = SHAPES | {"wide": (4, 1000, 100), "short": (96, 50, 40)}
 """… and layer by layer."""
@@ -68,7 +72,7 @@ FEW = tuple((100, 1200 // d, d) for d in (2, 4, 6, 8, 12, 16, 24))
 """The same for few attributes …"""
 
 STRETCHED = (20, 600, 20)
-STRETCHES = (600, 300, 150, 120, 100)
+STRETCHES = (600, 300, 150, 120, 100, 60)
 """… and of samples, how many of them see each other."""
 
 COMPILED_WITH = (7, 402, 83)
@@ -94,8 +98,11 @@ def main() -> None:
     parser.add_argument("--layers", action="store_true", help="every kind of layer on its own, instead of whole passes")
     parser.add_argument("--kernels", action="store_true", help="kinds of kernels, instead of whole passes")
     parser.add_argument("--attention", action="store_true", help="attention by each kernel, instead of whole passes")
+    parser.add_argument("--stretch", type=int, help="most samples that see each other; default: what the design has")
     parser.add_argument("--json")
     options = parser.parse_args()
+    if options.stretch is not None:
+        DESIGNS.update({name: partial(DESIGNS[name], sample_stretch=options.stretch) for name in options.designs})
     with own_stream(options.device):
         run(options)
 
@@ -178,7 +185,7 @@ def measure(network: EdgeNet, design: str, mode: str, name: str, shape: tuple[in
 
     def work() -> None:
         network.zero_grad(set_to_none=True)
-        edge_loss(network(x_bmd), classes_bdd).total().backward()
+        edge_loss(network(x_bmd)[..., : len(CLASSES)], classes_bdd).total().backward()
 
     began = time.perf_counter()
     for _ in range(3):
@@ -216,32 +223,35 @@ def print_agreement(weights: str) -> None:
     """Largest and mean difference of probabilities on eight broad tables."""
     size = {"n_tables": 8, "n_variables": 55, "n_samples": 525}
     x_bmd = sample_tables(torch.Generator().manual_seed(0), SimulationConfig.preset("broad-1"), **size).x_bmd
-    on_cpu = load_weights(weights, "cpu").network(x_bmd).softmax(-1)
+    on_cpu = load_weights(weights, "cpu").network(x_bmd)[..., : len(CLASSES)].softmax(-1)
     answers = {}
-    for mode in ("plain", "compiled"):
+    for mode in ("plain", "no tiles", "compiled"):
         network = load_weights(weights, "cuda").network
         network = network.compile_blocks() if mode == "compiled" else network
         for precision in ("bfloat16", "float32"):
             network.mixed_precision = precision == "bfloat16"
-            answers[mode, precision] = network(x_bmd.cuda()).softmax(-1).cpu()
+            with mock.patch.object(tiles, "TRITON", tiles.TRITON and mode != "no tiles"):
+                answers[mode, precision] = network(x_bmd.cuda())[..., : len(CLASSES)].softmax(-1).cpu()
     for precision in ("bfloat16", "float32"):
-        plain, compiled = answers["plain", precision], answers["compiled", precision]
-        for name, gap in (("compiled − plain", compiled - plain), ("plain − CPU", plain - on_cpu)):
+        plain = answers["plain", precision]
+        gaps = {f"{mode} − plain": answers[mode, precision] - plain for mode in ("no tiles", "compiled")}
+        for name, gap in (gaps | {"plain − CPU": plain - on_cpu}).items():
             print(f"{precision} {name}: largest {gap.abs().max():.2g}, mean {gap.abs().mean():.2g}")
 
 
 def print_throughput(design: str, device: str, cells: int = 480_000, repeats: int = 5) -> None:
     """Tables a second if the shape of each is drawn evenly from the paper's grid, and of the slowest shape."""
-    config = TrainConfig.paper(network=DESIGNS[design](), cells_per_step=cells)
+    task = AnswerTask() if DESIGNS[design]().answers else EdgeTask()
+    config = TrainConfig.paper(network=DESIGNS[design](), cells_per_step=cells, task=task.name)
     network = EdgeNet(config.network).to(device)
     if device == "cuda":
         network.compile_blocks()
     settings = {name: getattr(config, name) for name in ("weight_decay", "clip_norm", "ema_decay")}
     seconds = {}
     with own_stream(device):
-        stepper = Stepper(network, EdgeTask(), capture=device == "cuda", **settings)
+        stepper = Stepper(network, task, capture=device == "cuda", **settings)
         for shape in sorted(shape_grid(config), key=lambda shape: -shape.n_samples * shape.n_variables):
-            batch = random_batch(shape, device)
+            batch = random_batch(shape, device, answers=isinstance(task, AnswerTask))
             for _ in range(3):  # compiles, records, replays
                 stepper.step(batch, 1e-6)
             began = synchronised_clock(device)
@@ -252,12 +262,14 @@ def print_throughput(design: str, device: str, cells: int = 480_000, repeats: in
     print(f"{design}: {1 / mean:.0f} tables/s over {len(seconds)} shapes; slowest {slowest} {1 / seconds[slowest]:.0f}")
 
 
-def random_batch(shape: Shape, device: str) -> Batch:
+def random_batch(shape: Shape, device: str, *, answers: bool) -> AnyBatch:
     rng = torch.Generator(device).manual_seed(0)
     x_bmd = torch.randn(*shape, generator=rng, device=device)
-    pairs = (shape.n_tables, shape.n_variables, shape.n_variables)
+    none_bdd = torch.zeros(shape.n_tables, *[shape.n_variables] * 2, dtype=torch.uint8, device=device)
     rows_b = torch.full((shape.n_tables,), float(shape.n_samples), device=device)
-    return Batch(x_bmd, torch.zeros(pairs, dtype=torch.uint8, device=device), rows_b).ready()
+    if answers:
+        return AnswerBatch(x_bmd, torch.zeros_like(x_bmd, dtype=torch.uint8), rows_b, *[none_bdd] * 5).ready()
+    return Batch(x_bmd, none_bdd, rows_b).ready()
 
 
 def print_layers(design: str, device: str) -> None:
@@ -336,32 +348,37 @@ def print_attention(device: str) -> None:
     print("| axis | kernel | " + " | ".join(spelt) + " |\n|" + "---|" * (2 + len(shapes)))
     axes: tuple[layers.Axis, ...] = ("attributes", "samples")
     for axis, (name, backend) in itertools.product(axes, BACKENDS.items()):
-        with mock.patch.dict(layers.KERNELS, {axis: [backend]}):
-            times = time_kernel(axis, shapes, device)
-        print(
-            f"| {axis} | {name} | " + " | ".join("–" if ms is None else f"{ms:.3g}" for ms in times) + " |", flush=True
-        )
-
+        with mock.patch.dict(layers.KERNELS, {axis: [backend]}), mock.patch.object(tiles, "TRITON", False):
+            print_times([axis, name], time_kernel(axis, shapes, device))
+    for axis in axes:  # "no kernel": where a line does not fit a tile, there is a dash
+        with mock.patch.dict(layers.KERNELS, {axis: [SDPBackend.ERROR]}):
+            print_times([axis, "tiles"], time_kernel(axis, shapes, device))
     print_few(device)
     print_stretches(device)
+
+
+def print_times(names: Sequence[str], times: Sequence[float | None]) -> None:
+    """A row of a table; a dash for what cannot be done."""
+    print("| " + " | ".join([*names, *("–" if ms is None else f"{ms:.3g}" for ms in times)]) + " |", flush=True)
 
 
 def print_few(device: str) -> None:
     """Attention over few attributes, forward and backward: by the kernel for it, and by sums of products."""
     print("\n| few attributes | " + " | ".join(f"{d}" for *_, d in FEW) + " |\n|" + "---|" * (1 + len(FEW)))
-    for name, longest in (("kernel", 0), ("sums of products", FEW[-1][-1])):
-        with mock.patch.object(layers, "SHORT", longest):
-            times = time_kernel("attributes", FEW, device)
-        print(f"| {name} | " + " | ".join(f"{ms:.3g}" for ms in times if ms is not None) + " |", flush=True)
+    for name, longest, by_tiles in (("kernel", 0, False), ("tiles", 0, tiles.TRITON), ("sums of products", 24, False)):
+        with mock.patch.object(layers, "SHORT", longest), mock.patch.object(tiles, "TRITON", by_tiles):
+            print_times([name], time_kernel("attributes", FEW, device))
 
 
 def print_stretches(device: str) -> None:
     """Attention over samples, forward and backward, where every n-th sees every n-th."""
     n_tables, n_samples, d = STRETCHED
-    times = time_kernel("samples", [(n_tables, n, d * (n_samples // n)) for n in STRETCHES], device)
+    shapes = [(n_tables, n, d * (n_samples // n)) for n in STRETCHES]
     print(f"\n| {n_tables} × {n_samples} × {d} in stretches of | " + " | ".join(map(str, STRETCHES)) + " |")
-    print("|" + "---|" * (1 + len(times)))
-    print("| ms | " + " | ".join(f"{ms:.3g}" for ms in times if ms is not None) + " |", flush=True)
+    print("|" + "---|" * (1 + len(shapes)))
+    for name, by_tiles in (("kernel", False), ("tiles, up to 128", True)):
+        with mock.patch.object(tiles, "TRITON", by_tiles and tiles.TRITON):
+            print_times([name], time_kernel("samples", shapes, device))
 
 
 def time_kernel(axis: layers.Axis, shapes: Sequence[tuple[int, int, int]], device: str) -> list[float | None]:

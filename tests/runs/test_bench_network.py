@@ -43,11 +43,15 @@ def test_attention_is_timed_by_every_kernel(run_script, monkeypatch, capsys):
         [line.strip("| ").split(" | ") for line in table.splitlines()]
         for table in capsys.readouterr().out.split("\n\n")
     ]
-    (head, _, *rows), (few, _, *ways), (lengths, _, times) = tables
+    (head, _, *rows), (few, _, *ways), (lengths, _, *times) = tables
     assert head == ["axis", "kernel", "2, 12, 3", "2, 5, 4"]
-    assert [row[:2] for row in rows] == [[axis, name] for axis in KERNELS for name in script["BACKENDS"]]
-    assert (few[1:], [way[0] for way in ways], lengths[1:]) == (["3"], ["kernel", "sums of products"], ["6", "3"])
-    assert all(
-        float(ms) > 0 for row in (*(row[2:] for row in rows), *(way[1:] for way in ways), times[1:]) for ms in row
+    kernels = [[axis, name] for axis in KERNELS for name in script["BACKENDS"]]
+    assert [row[:2] for row in rows] == [*kernels, *([axis, "tiles"] for axis in KERNELS)]
+    assert (few[1:], [way[0] for way in ways], lengths[1:]) == (
+        ["3"],
+        ["kernel", "tiles", "sums of products"],
+        ["6", "3"],
     )
+    measured = [*(row[2:] for row in rows), *(row[1:] for row in (*ways, *times))]
+    assert all(float(ms) > 0 for row in measured for ms in row)
     assert before == KERNELS

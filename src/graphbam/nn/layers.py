@@ -7,14 +7,14 @@ arithmetic follows the input's dtype, so one network runs in bfloat16 on a GPU a
 from __future__ import annotations
 
 import contextlib
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from graphbam.nn import spd
+from graphbam.nn import spd, tiles
 
 Axis = Literal["attributes", "samples"]
 
@@ -102,22 +102,29 @@ class AxialAttention(nn.Module):
         nn.init.uniform_(self.qkv, -(channels**-0.5), channels**-0.5)
 
     def forward(self, x_bmdc: Tensor) -> Tensor:
+        few = self.axis == "attributes" and x_bmdc.shape[2] <= SHORT and torch.compiler.is_compiling()
+        length, scale = x_bmdc.shape[2 if self.axis == "attributes" else 1], self.size**-0.5
+        if not few and tiles.fits(x_bmdc, length, self.size):
+            return self.add(x_bmdc, tiles.attend(self._project(x_bmdc), self.axis == "samples", scale).flatten(-2))
         padding = -self.size % 8 if x_bmdc.is_cuda else 0  # flash attention wants multiples of 8; zeros change nothing
         q, k, v = self.read(x_bmdc, padding)
-        if self.axis == "attributes" and x_bmdc.shape[2] <= SHORT and torch.compiler.is_compiling():
-            y = attend_to_few(q, k, v, self.size**-0.5).transpose(1, 2)
+        if few:
+            y = attend_to_few(q, k, v, scale).transpose(1, 2)
         else:
             with sdpa_kernel(KERNELS[self.axis], set_priority=True) if x_bmdc.is_cuda else contextlib.nullcontext():
-                y = F.scaled_dot_product_attention(q, k, v, scale=self.size**-0.5).transpose(1, 2)
+                y = F.scaled_dot_product_attention(q, k, v, scale=scale).transpose(1, 2)
         y_bmdhe = y.reshape(*x_bmdc.shape[:-1], self.heads, self.size + padding)
         return self.add(x_bmdc, y_bmdhe[..., : self.size].flatten(-2))
 
     def read(self, x_bmdc: Tensor, padding: int = 0) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values, (batch, heads, length, e + padding)."""
-        weight = F.pad(self.qkv, (0, 0, 0, padding)).to(x_bmdc.dtype)
-        qkv = F.linear(self.norm(x_bmdc), weight.flatten(0, 2))
-        q, k, v = qkv.unflatten(-1, (self.heads, 3, self.size + padding)).unbind(-2)
+        q, k, v = self._project(x_bmdc, padding).unbind(-2)
         return self._fold(q), self._fold(k), self._fold(v)
+
+    def _project(self, x_bmdc: Tensor, padding: int = 0) -> Tensor:
+        """All three in one product: (B, M, D, heads, 3, e + padding)."""
+        weight = F.pad(self.qkv, (0, 0, 0, padding)).to(x_bmdc.dtype)
+        return F.linear(self.norm(x_bmdc), weight.flatten(0, 2)).unflatten(-1, (self.heads, 3, self.size + padding))
 
     def add(self, x_bmdc: Tensor, y_bmdc: Tensor) -> Tensor:
         """The residual: x + s · y W_o."""
@@ -344,9 +351,60 @@ class PairBlock(nn.Module):
         self.dense = Dense(channels, 2 * channels)
 
     def forward(self, z_bddp: Tensor, rsqrt_d: Tensor, both_b1dd: Tensor | None = None) -> Tensor:
-        sides = self.sides(self.norm(z_bddp)).permute(0, 3, 1, 2)
+        sides = lay_out(self.sides, self.norm(z_bddp))
         sides = sides if both_b1dd is None else sides * both_b1dd.to(sides.dtype)
         a1, b1, a2, b2, a3, b3 = sides.chunk(6, 1)
         products = torch.cat([a1 @ b1, a2.mT @ b2, a3 @ b3.mT], 1) * rsqrt_d.to(sides.dtype)
-        mixed = self.out(products.permute(0, 2, 3, 1))
+        mixed = gather_up(self.out, products)
         return self.dense(self.residual(z_bddp, mixed))
+
+
+def lay_out(linear: Linear, z_bddp: Tensor) -> Tensor:
+    """A linear layer whose channels come out as matrices: (B, D, D, P) → (B, E, D, D)."""
+    planes_ben: Tensor = _LayOut.apply(z_bddp.flatten(1, 2), linear.weight.to(z_bddp.dtype))
+    return (planes_ben + linear.bias.to(z_bddp.dtype)[:, None]).unflatten(-1, z_bddp.shape[1:3])
+
+
+def gather_up(linear: Linear, planes_bedd: Tensor) -> Tensor:
+    """A linear layer that reads its channels from matrices: (B, E, D, D) → (B, D, D, P)."""
+    z_bnp: Tensor = _GatherUp.apply(planes_bedd.flatten(2), linear.weight.to(planes_bedd.dtype))
+    return (z_bnp + linear.bias.to(planes_bedd.dtype)).unflatten(1, planes_bedd.shape[2:])
+
+
+class _LayOut(torch.autograd.Function):
+    """W Zᵀ for each table: (B, N, P), (E, P) → (B, E, N).
+
+    Products can read either factor the other way round, and so axes are swapped on the way, here and in the slopes. By
+    themselves, slopes would come back with their axes swapped, and copies that mend it took a quarter of a pair block.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, z_bnp: Tensor, weight_ep: Tensor) -> Tensor:
+        ctx.save_for_backward(z_bnp, weight_ep)
+        return torch.bmm(_for_each(weight_ep, z_bnp), z_bnp.mT)
+
+    @staticmethod
+    def backward(ctx: Any, slope_ben: Tensor) -> tuple[Tensor, Tensor]:
+        z_bnp, weight_ep = ctx.saved_tensors
+        of_weight_bep = torch.bmm(slope_ben, z_bnp)
+        return torch.bmm(slope_ben.mT, _for_each(weight_ep, z_bnp)), of_weight_bep.sum(0)
+
+
+class _GatherUp(torch.autograd.Function):
+    """Sᵀ Wᵀ for each table: (B, E, N), (P, E) → (B, N, P); the way back of `_LayOut`."""
+
+    @staticmethod
+    def forward(ctx: Any, planes_ben: Tensor, weight_pe: Tensor) -> Tensor:
+        ctx.save_for_backward(planes_ben, weight_pe)
+        return torch.bmm(planes_ben.mT, _for_each(weight_pe, planes_ben).mT)
+
+    @staticmethod
+    def backward(ctx: Any, slope_bnp: Tensor) -> tuple[Tensor, Tensor]:
+        planes_ben, weight_pe = ctx.saved_tensors
+        of_weight_bpe = torch.bmm(slope_bnp.mT, planes_ben.mT)
+        return torch.bmm(_for_each(weight_pe, slope_bnp).mT, slope_bnp.mT), of_weight_bpe.sum(0)
+
+
+def _for_each(weight: Tensor, tables: Tensor) -> Tensor:
+    """The same matrix for every table, without a copy."""
+    return weight.expand(len(tables), *weight.shape)

@@ -59,19 +59,30 @@ class Muon(torch.optim.Optimizer):
                 self._move(same, **{name: group[name] for name in ("lr", "weight_decay", "momentum")})
 
     def _move(self, weights: list[Tensor], lr: Tensor, weight_decay: float, momentum: float) -> None:
+        """Matrices of one shape, all by the same few kernels: there are hundreds of them, and launches are dear."""
         rows, columns = weights[0].shape[-2:]
         bad = torch.zeros_like(lr) if self.found_inf is None else self.found_inf
-        ahead = [self._push(p, bad, momentum).reshape(-1, rows, columns) for p in weights]
-        turned = orthogonalise(torch.cat(ahead)).split([len(stack) for stack in ahead])
+        ahead_nrc = self._push(weights, bad, momentum)
         rate = lr * (1 - bad)
-        for p, update_nrc in zip(weights, turned, strict=True):
-            p.mul_(1 - rate * weight_decay)
-            p.sub_(rate * (0.2 * max(rows, columns) ** 0.5) * update_nrc.reshape(p.shape))
+        update_nrc = rate * (0.2 * max(rows, columns) ** 0.5) * orthogonalise(ahead_nrc)
+        torch._foreach_mul_(weights, 1 - rate * weight_decay)
+        torch._foreach_sub_(weights, _cut_like(weights, update_nrc))
 
-    def _push(self, p: Tensor, bad: Tensor, momentum: float) -> Tensor:
-        """Add the gradient to the momentum; return where the next step would take it (Nesterov's look ahead)."""
-        assert p.grad is not None
-        gradient = torch.where(bad > 0, 0.0, p.grad)
-        moment = self.state[p].setdefault("momentum", torch.zeros_like(p))
-        moment.mul_(torch.where(bad > 0, 1.0, momentum)).add_(gradient)
-        return gradient + momentum * moment
+    def _push(self, weights: list[Tensor], bad: Tensor, momentum: float) -> Tensor:
+        """Add gradients to the momentum; return where the next step would take it (Nesterov's look ahead)."""
+        gradient_nrc = torch.where(bad > 0, 0.0, _stack([p.grad for p in weights if p.grad is not None]))
+        moments = [self.state[p].setdefault("momentum", torch.zeros_like(p)) for p in weights]
+        torch._foreach_mul_(moments, torch.where(bad > 0, 1.0, momentum))
+        torch._foreach_add_(moments, _cut_like(weights, gradient_nrc))
+        return gradient_nrc + momentum * _stack(moments)
+
+
+def _stack(weights: list[Tensor]) -> Tensor:
+    """All matrices of one shape, (N, R, C)."""
+    return torch.cat([p.reshape(-1, *p.shape[-2:]) for p in weights])
+
+
+def _cut_like(weights: list[Tensor], stack_nrc: Tensor) -> list[Tensor]:
+    """Inverse of `_stack`."""
+    parts = stack_nrc.split([p.shape[:-2].numel() for p in weights])
+    return [part.view(p.shape) for part, p in zip(parts, weights, strict=True)]
