@@ -499,12 +499,29 @@ def designed(
 def recorded(
     rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int, cells: SetCells | None = None
 ) -> World:
-    """Variables as found, except that growth by factors and rounding befall effects alone, each in its own way.
+    """Causes as found, and what somebody measured of their effects: growth by factors and rounding befall these alone.
 
-    One cause in three comes in steps (ages, years, doses). What it brings about is what somebody measured: an effect
-    in three grows by factors, two in five are rounded. Noise is added, more of it for some values than for others.
+    One cause in three comes in steps (ages, years, doses). Skewed quantities all have their long tail above, as those
+    have that cannot fall below zero. An effect in three grows by factors, one in three is rounded. Noise is added, of
+    all sorts, and in half of the effects more of it for some values of the causes than for others.
     """
-    return _find_variables(rng, (n_tables, n_variables, n_samples), cells, ROOTS_AS_RECORDED)
+    adj_bee = _graphs_as_found(rng, n_tables, n_variables)
+    kind_n, size_n, ratio_n, growth_n, grows_n, spreads_n, noise_n = rand(rng, 7, n_tables * n_variables, 1)
+    own_nm = found_marginal(rng, kind_n[:, 0], size_n[:, 0], n_samples, turned=0.0)
+    is_root_n1 = ~adj_bee.any(1).view(-1, 1)
+    own_nm = torch.where(is_root_n1, round_to_grid(rng, own_nm, (5, 80), 1 / 3), _vary(rng, noise_n, own_nm))
+    x_nm = torch.zeros_like(own_nm)
+    for step in by_depth(draw_weights(rng, adj_bee, positive=0.5)):
+        y_km, row_k = own_nm[step.row_k], step.row_k
+        if len(step.parent_n):
+            parents_nm = x_nm[step.parent_n]
+            spread_km = _to_unit_interval(step.add_up(draw_spline(rng, parents_nm)))
+            y_km = unit(torch.where(spreads_n[row_k] < 0.5, (0.1 + 0.9 * spread_km) * y_km, y_km))
+            y_km = unit(unit(step.add_up(recorded_response(rng, parents_nm))) + 0.08 * 25 ** ratio_n[row_k] * y_km)
+            grown_km = unit(torch.exp((0.3 + 1.2 * growth_n[row_k]) * y_km.clamp(-6, 6)))
+            y_km = round_to_grid(rng, torch.where(grows_n[row_k] < 1 / 3, grown_km, y_km), (8, 200), 1 / 3)
+        x_nm[row_k] = put(cells, (row_k // n_variables, row_k % n_variables), y_km)
+    return World(x_nm.view(n_tables, n_variables, n_samples).mT, adj_bee, mark(cells))
 
 
 class Roots(NamedTuple):
@@ -514,24 +531,17 @@ class Roots(NamedTuple):
     """Share of them that come in steps."""
     even: float
     """Share of those in which every step is as frequent as any other."""
-    seldom: bool
-    """Whether the others are seldom rounded."""
-    blended: float
-    """Share of effects in which noise is one more argument of the function."""
 
 
-ROOTS_AS_DESIGNED = Roots(chosen=0.75, even=0.5, seldom=True, blended=BLENDED)
-ROOTS_AS_RECORDED = Roots(chosen=1 / 3, even=0.1, seldom=False, blended=0.0)
+ROOTS_AS_DESIGNED = Roots(chosen=0.75, even=0.5)
 
 
 def _find_variables(
     rng: torch.Generator, shape: tuple[int, int, int], cells: SetCells | None, roots: Roots | None = None
 ) -> World:
-    """The world as found; with `roots`, variables without causes look unlike the others."""
+    """The world as found; with `roots`, variables without causes look unlike the others, which are seldom rounded."""
     n_tables, n_variables, n_samples = shape
-    kinds = {"erdos-renyi": 0.6, "scale-free": 0.2, "small-world": 0.1, "stochastic-block": 0.1}
-    degrees = (0.9, 0.95) if n_variables == 2 else (1.0, 3.5)
-    adj_bee = limit_parents(rng, draw_graphs(rng, n_tables, n_variables, kinds, degrees), MOST_PARENTS)
+    adj_bee = _graphs_as_found(rng, n_tables, n_variables)
     kind_n, size_n, plain_n, looks_n, growth_n = draw_alike(rng, 5, n_tables, n_variables).flatten(1)
     ratio_n, bent_n, blends_n = rand(rng, 3, n_tables * n_variables)
     kind_n = torch.where((plain_n < 0.4) & adj_bee.any(1).flatten(), PLAIN, kind_n)
@@ -539,9 +549,8 @@ def _find_variables(
     if roots is not None:
         is_root_n = ~adj_bee.any(1).flatten()
         noise_nm[is_root_n] = choose_levels(rng, noise_nm[is_root_n], roots.chosen, roots.even)
-        looks_n = torch.where(looks_n > 0.3, 0.5 + looks_n / 2, looks_n) if roots.seldom else rand(rng, len(looks_n))
+        looks_n = torch.where(looks_n > 0.3, 0.5 + looks_n / 2, looks_n)
         looks_n = torch.where(is_root_n, PLAIN, looks_n)
-    blended = BLENDED if roots is None else roots.blended
     x_nm = torch.zeros_like(noise_nm)
     for step in by_depth(draw_weights(rng, adj_bee, positive=0.5)):
         y_km = noise_nm[step.row_k]
@@ -552,7 +561,7 @@ def _find_variables(
             spread_km = torch.exp(0.8 * unit(step.add_up(bend_nm)).clamp(-3, 3))
             own_km = ratio_n[step.row_k, None] * spread_km * y_km
             y_km = unit(step.add_up(found_response(rng, parents_nm))) + own_km
-            blends_k = blends_n[step.row_k] < blended
+            blends_k = blends_n[step.row_k] < BLENDED
             y_km[blends_k] = blend(rng, unit(step.add_up(parents_nm))[blends_k], own_km[blends_k])
         looks_k1, growth_k1 = looks_n[step.row_k, None], growth_n[step.row_k, None]
         y_km = unit(found_looks(rng, looks_k1, growth_k1, unit(y_km)).clamp(-8, 8))
@@ -560,11 +569,20 @@ def _find_variables(
     return World(x_nm.view(n_tables, n_variables, n_samples).mT, adj_bee, mark(cells))
 
 
-def found_marginal(rng: torch.Generator, kind_n: Tensor, size_n: Tensor, n_samples: int) -> Tensor:
+def _graphs_as_found(rng: torch.Generator, n_tables: int, n_variables: int) -> Tensor:
+    """Few parents; eleven pairs in twelve are linked."""
+    kinds = {"erdos-renyi": 0.6, "scale-free": 0.2, "small-world": 0.1, "stochastic-block": 0.1}
+    degrees = (0.9, 0.95) if n_variables == 2 else (1.0, 3.5)
+    return limit_parents(rng, draw_graphs(rng, n_tables, n_variables, kinds, degrees), MOST_PARENTS)
+
+
+def found_marginal(
+    rng: torch.Generator, kind_n: Tensor, size_n: Tensor, n_samples: int, turned: float = 0.25
+) -> Tensor:
     """Rows of unit variance: mixtures of up to ten humps, uniform, bounded, skewed, counts, heavy tails, normal.
 
     Where a row's `kind` lies decides which: in [0, 1), or `PLAIN` for normal ones. Its `size`, in [0, 1), decides how
-    skewed, heavy or humped.
+    skewed, heavy or humped. A share of rows, `turned`, is turned over.
 
     Examples
     --------
@@ -592,7 +610,7 @@ def found_marginal(rng: torch.Generator, kind_n: Tensor, size_n: Tensor, n_sampl
         (PLAIN + 1, lambda e, u, size: e),
     )
     x_nm = by_kind(kind_n, families, e_nm, u_nm, size_n1)
-    return unit(torch.where(coin_n1 < 0.25, -x_nm, x_nm))
+    return unit(torch.where(coin_n1 < turned, -x_nm, x_nm))
 
 
 def choose_levels(rng: torch.Generator, x_nm: Tensor, chosen: float = 0.75, even: float = 0.5) -> Tensor:
@@ -655,6 +673,97 @@ def random_spline(rng: torch.Generator, x_nm: Tensor, n_knots: int = 6) -> Tenso
     for k in range(n_knots):
         y_nm.addcmul_(height_nk[:, k, None], ((x_nm - knot_nk[:, k, None]) * slope_nk[:, k, None]).tanh_())
     return unit(y_nm)
+
+
+def draw_spline(rng: torch.Generator, x_nm: Tensor, monotone: float = 0.6) -> Tensor:
+    """A curve through random heights at three to seven quantiles of each row, unlike `random_spline` with bends.
+
+    Piecewise cubic, with the slopes at the knots that keep a rising part rising. In a share of rows, `monotone`, heights
+    only rise or only fall. Knots that coincide, since many values are the same, are set apart.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> y = draw_spline(rng, torch.linspace(-2, 2, 50).expand(200, 50)).diff(dim=1)
+    >>> 0.6 < ((y >= -1e-6).all(1) | (y <= 1e-6).all(1)).float().mean().item() < 0.75
+    True
+    """
+    n_rows, n_samples = x_nm.shape
+    n_knots_n1 = torch.randint(3, 8, (n_rows, 1), generator=rng)
+    place_n7 = (torch.arange(7) / (n_knots_n1 - 1)).clamp(max=1.0) * (n_samples - 1)
+    sorted_nm, before_n7 = x_nm.sort(1).values, place_n7.long()
+    after_n7 = (before_n7 + 1).clamp(max=n_samples - 1)
+    knot_n7 = torch.lerp(sorted_nm.gather(1, before_n7), sorted_nm.gather(1, after_n7), place_n7 - before_n7)
+    gap_n6 = knot_n7.diff(dim=1).maximum(0.02 * (sorted_nm[:, -1:] - sorted_nm[:, :1]).clamp_min(1e-6))
+    knot_n7 = torch.cat([knot_n7[:, :1], knot_n7[:, :1] + gap_n6.cumsum(1)], 1)
+    free_n7, rise_n7 = randn(rng, n_rows, 7), 0.02 + rand(rng, n_rows, 7)
+    sign_n1, monotone_n1 = rand(rng, 2, n_rows, 1)
+    rising_n7 = torch.where(sign_n1 < 0.5, 1.0, -1.0) * rise_n7.cumsum(1)
+    return unit(interpolate(knot_n7, torch.where(monotone_n1 < monotone, rising_n7, free_n7), x_nm))
+
+
+def interpolate(knot_nk: Tensor, height_nk: Tensor, x_nm: Tensor) -> Tensor:
+    """Piecewise cubic curves through points, row by row, that turn at points alone (Fritsch and Butland's slopes).
+
+    Examples
+    --------
+    >>> x = torch.tensor([[0.0, 0.5, 1.0, 2.0]])
+    >>> interpolate(torch.tensor([[0.0, 1.0, 2.0]]), torch.tensor([[0.0, 1.0, 0.0]]), x)
+    tensor([[0.0000, 0.6250, 1.0000, 0.0000]])
+    """
+    gap_nk, steep_nk = knot_nk.diff(dim=1), height_nk.diff(dim=1) / knot_nk.diff(dim=1)
+    left, right = steep_nk[:, :-1], steep_nk[:, 1:]
+    inner_nk = torch.where(left * right > 0, 2 * left * right / (left + right), 0.0)
+    slope_nk = torch.cat([steep_nk[:, :1], inner_nk, steep_nk[:, -1:]], 1)
+    at_nm = (torch.searchsorted(knot_nk, x_nm.contiguous()) - 1).clamp(0, knot_nk.shape[1] - 2)
+    gap, from_, to = gap_nk.gather(1, at_nm), height_nk.gather(1, at_nm), height_nk.gather(1, at_nm + 1)
+    first, last = slope_nk.gather(1, at_nm), slope_nk.gather(1, at_nm + 1)
+    t = ((x_nm - knot_nk.gather(1, at_nm)) / gap).clamp(0, 1)
+    return from_ + t * t * (3 - 2 * t) * (to - from_) + gap * (t * (1 - t) ** 2 * first - t * t * (1 - t) * last)
+
+
+def recorded_response(rng: torch.Generator, x_nm: Tensor) -> Tensor:
+    """A function of each row: a spline in half of the cases, else a power, an exponential, a step or a line."""
+    kind_n, size_n, coin_n, turned_n = rand(rng, 4, len(x_nm))
+    sign_n1, turned_n1 = ((2.0 * (part < 0.5) - 1)[:, None] for part in (coin_n, turned_n))
+    shapes: tuple[tuple[float, Callable[..., Tensor]], ...] = (
+        (0.500, lambda z, size: draw_spline(rng, z)),
+        (0.625, lambda z, size: (z - z.amin(1, keepdim=True)) ** (0.4 + 2 * size)),
+        (0.750, lambda z, size: torch.exp((0.4 + size) * z.clamp(-4, 4))),
+        (0.875, lambda z, size: torch.tanh((0.5 + 2 * size) * (z - size))),
+        (1.000, lambda z, size: z),
+    )
+    return unit(turned_n1 * by_kind(kind_n, shapes, sign_n1 * x_nm, size_n[:, None]))
+
+
+def round_to_grid(rng: torch.Generator, x_nm: Tensor, levels: tuple[int, int], share: float) -> Tensor:
+    """A share of rows rounded to an even grid between their least and their largest value; unit variance.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> sorted(len(row.unique()) for row in round_to_grid(rng, torch.rand(4, 500, generator=rng), (3, 9), 0.5))
+    [5, 7, 500, 500]
+    """
+    low, high = levels
+    n_levels_n1 = torch.randint(low, high + 1, (len(x_nm), 1), generator=rng)
+    bottom_n1 = x_nm.amin(1, keepdim=True)
+    step_n1 = ((x_nm.amax(1, keepdim=True) - bottom_n1) / (n_levels_n1 - 1)).clamp_min(1e-6)
+    rounded_nm = ((x_nm - bottom_n1) / step_n1).round() * step_n1
+    return unit(torch.where(rand(rng, len(x_nm), 1) < share, rounded_nm, x_nm))
+
+
+def _vary(rng: torch.Generator, kind_n1: Tensor, x_nm: Tensor) -> Tensor:
+    """Noise: half of the rows as they are, the others normal or Laplace."""
+    centred_nm = (rand(rng, *x_nm.shape) - 0.5).clamp(-0.5 + 1e-6, 0.5 - 1e-6)
+    laplace_nm = -centred_nm.sign() * (1 - 2 * centred_nm.abs()).log()
+    return torch.where(kind_n1 < 0.5, x_nm, torch.where(kind_n1 < 0.75, randn(rng, *x_nm.shape), unit(laplace_nm)))
+
+
+def _to_unit_interval(x_nm: Tensor) -> Tensor:
+    """Each row stretched from 0 to 1."""
+    bottom_n1 = x_nm.amin(1, keepdim=True)
+    return (x_nm - bottom_n1) / (x_nm.amax(1, keepdim=True) - bottom_n1).clamp_min(1e-6)
 
 
 def blend(rng: torch.Generator, x_nm: Tensor, e_nm: Tensor, n_waves: int = 24) -> Tensor:
