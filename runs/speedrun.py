@@ -59,7 +59,7 @@ def race_config(cells: int) -> TrainConfig:
     grid = {"variables": (4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 70, 100), "stagger": 2}
     grid |= {"samples": (50, 75, 100, 150, 240, 360, 480, 600), "cells_per_step": cells}
     rate = {"learning_rate": 1.5e-3, "curriculum_start": 0.15, "curriculum_steps": 4000}
-    network = EdgeNetConfig.every_answer(sample_stretch=120)
+    network = EdgeNetConfig.every_answer(pair_layers=12, sample_layers=5)
     return TrainConfig.answers(network=network, simulation=worlds, **grid, **rate)
 
 

@@ -378,9 +378,10 @@ def test_designs_have_the_papers_sizes():
 
 
 def test_the_design_with_every_answer_is_the_default_with_more():
-    changes = {"marks": True, "answers": True, "pair_layers": 12, "sample_stretch": 500}
+    changes = {"marks": True, "answers": True, "pair_layers": 20, "sample_layers": 4, "sample_stretch": 120}
     assert EdgeNetConfig.every_answer() == EdgeNetConfig(**changes)
-    assert EdgeNetConfig.every_answer(sample_stretch=0, pair_layers=8) == EdgeNetConfig(marks=True, answers=True)
+    plain = EdgeNetConfig.every_answer(sample_stretch=0, sample_layers=5, pair_layers=8)
+    assert plain == EdgeNetConfig(marks=True, answers=True)
 
 
 def test_impossible_sizes_are_refused():

@@ -49,7 +49,7 @@ def test_samples_of_every_answer_divide_into_stretches_of_equal_length():
     config = TrainConfig.answers()
     longest = config.network.sample_stretch
     assert [m for m in config.samples if m % count_parts(m, longest)] == []
-    assert {m // count_parts(m, longest) for m in config.samples if m > longest} == {300, 375, 400, 450, 500}
+    assert {m // count_parts(m, longest) for m in config.samples if m > longest} == {75, 100, 120}
 
 
 def test_impossible_configs_are_refused(tiny_training, tiny_immoralities):

@@ -153,10 +153,12 @@ def test_a_largest_table_as_large_as_all_leaves_nothing_out(tiny_training):
     assert shape_grid(TrainConfig(largest_table=180_000)) == shape_grid(TrainConfig())  # 1,500 samples of 120 variables
 
 
-def test_few_variables_have_the_longest_tables():
+def test_few_variables_have_the_longest_tables_and_many_have_few_tables():
     grid = shape_grid(TrainConfig.answers())
     longest = {d: max(shape.n_samples for shape in grid if shape.n_variables == d) for d in (2, 16, 40, 100)}
-    assert longest == {2: 7500, 16: 7500, 40: 3000, 100: 1500}
+    assert longest == {2: 7200, 16: 7200, 40: 3000, 100: 1440}
+    most = {d: max(shape.n_tables for shape in grid if shape.n_variables == d) for d in (2, 40, 120)}
+    assert most == {2: 160, 40: 62, 120: 6}  # a hundred thousand pairs
     pairs, threes = (sum(shape.n_variables == d for shape in grid) for d in (2, 3))
     assert pairs > 1.8 * threes  # two places in the grid
 

@@ -17,6 +17,7 @@ from graphbam.cli._weights import summarise_training
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.nn import weights
 from graphbam.nn.features import N_SIZES
+from graphbam.nn.layers import sees_samples
 from graphbam.nn.weights import RunProgress, load_colliders, load_weights, read_tensors, save_weights
 from graphbam.simulation.config import SimulationConfig
 from graphbam.training import Budget, TrainConfig, train
@@ -316,6 +317,20 @@ def test_a_run_may_cut_samples_into_stretches_that_its_starting_weights_did_not_
     assert (begun(x_bmd) - net(x_bmd)).abs().max() > 1e-4  # longer tables are seen otherwise
     path = run(tiny_training(network=net.config, learning_rate=1e-12), tmp_path / "back", 1, start=str(path))
     torch.testing.assert_close(load_weights(path).network(x_bmd), net(x_bmd), atol=1e-6, rtol=1e-5)
+
+
+def test_a_run_may_leave_out_the_last_layers_over_samples(tiny_training, tiny_net, tmp_path):
+    rng = torch.Generator().manual_seed(0)
+    deep = tiny_net(rng, dtype=torch.float32, attribute_layers=2, sample_layers=2, dense_layers=2)
+    save_weights(tmp_path / "start.safetensors", deep)
+    fewer, x_bmd = dataclasses.replace(deep.config, sample_layers=1), torch.randn(3, 20, 5)
+    still = tiny_training(network=fewer, learning_rate=1e-12)
+    path = run(still, tmp_path / "still", 1, start=str(tmp_path / "start.safetensors"))
+    assert (load_weights(path).network(x_bmd) - deep(x_bmd)).abs().max() > 1e-4
+    [layer for layer in deep.observation if sees_samples(layer)][-1].residual.scale.data.zero_()
+    torch.testing.assert_close(load_weights(path).network(x_bmd), deep(x_bmd), atol=1e-6, rtol=1e-5)
+    with pytest.raises(WeightsError, match="layers over samples alone become fewer"):
+        run(tiny_training(network=deep.config), tmp_path / "back", 1, start=str(path))
 
 
 # ── schedule and budget ──────────────────────────────────────────────────────────────────────────────────────────

@@ -150,9 +150,10 @@ class EdgeNetConfig(Config):
     def every_answer(cls, **changes: Any) -> Self:
         """The design of `edges`: it reads marks, says more of a pair than its class, and reasons longer.
 
-        Release 10 learnt with shorter stretches, 150 (docs/training.md).
+        Layers over samples are dear and worth little, pair blocks the other way round (docs/training.md).
         """
-        return cls(**({"marks": True, "answers": True, "pair_layers": 12, "sample_stretch": 500} | changes))
+        sizes = {"pair_layers": 20, "sample_layers": 4, "sample_stretch": 120}
+        return cls(**({"marks": True, "answers": True} | sizes | changes))
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -344,16 +345,25 @@ def observation_layers(
     config: EdgeNetConfig, attribute_attention: type[AxialAttention] = AxialAttention
 ) -> nn.ModuleList:
     """Attribute attention, sample attention and dense layers in turn, each kind as often as the config says."""
-    layers: list[nn.Module] = []
-    for depth in range(max(config.attribute_layers, config.sample_layers, config.dense_layers)):
-        sizes = (config.channels, config.heads)
-        if depth < config.attribute_layers:
-            layers.append(attribute_attention(*sizes, "attributes", project=config.attention_output))
-        if depth < config.sample_layers:
-            layers.append(AxialAttention(*sizes, "samples", project=config.attention_output))
-        if depth < config.dense_layers:
-            layers.append(Dense(config.channels, config.dense_hidden))
-    return nn.ModuleList(layers)
+    sizes, project = (config.channels, config.heads), config.attention_output
+    make: dict[str, Callable[[], nn.Module]] = {
+        "attributes": lambda: attribute_attention(*sizes, "attributes", project=project),
+        "samples": lambda: AxialAttention(*sizes, "samples", project=project),
+        "dense": lambda: Dense(config.channels, config.dense_hidden),
+    }
+    return nn.ModuleList(make[kind]() for kind, _ in name_observation_layers(config))
+
+
+def name_observation_layers(config: EdgeNetConfig) -> list[tuple[str, int]]:
+    """Kind and depth of each observation layer, in their order.
+
+    Examples
+    --------
+    >>> name_observation_layers(EdgeNetConfig(attribute_layers=2, sample_layers=1, dense_layers=1))
+    [('attributes', 0), ('samples', 0), ('dense', 0), ('attributes', 1)]
+    """
+    layers = {"attributes": config.attribute_layers, "samples": config.sample_layers, "dense": config.dense_layers}
+    return [(kind, depth) for depth in range(max(layers.values())) for kind, n in layers.items() if depth < n]
 
 
 def table_features(rows: Tensor, n_variables: int) -> Tensor:

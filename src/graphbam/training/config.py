@@ -187,6 +187,9 @@ class TrainConfig:
     """Most tables in one step."""
     largest_table: int | None = None
     """Cells of the largest table: shapes of the grid beyond it are left out. None: none is."""
+    pairs_per_step: int | None = None
+    """Most pairs of variables (tables · variables²) of one optimiser step, where `min_tables` allows: of tables with
+    more variables than samples, pairs and not cells are what takes time. None: no limit."""
     size_lean: float = 0.35
     """A number of variables d is drawn with weight d to this power."""
 
@@ -229,6 +232,8 @@ class TrainConfig:
         if self.optimizer not in OPTIMIZERS:
             raise ConfigError(f"optimizer={self.optimizer!r} is unknown; choose from {', '.join(OPTIMIZERS)}")
         find_task(self.task).check(self)
+        if self.pairs_per_step is not None and self.pairs_per_step <= 0:
+            raise ConfigError(f"pairs_per_step={self.pairs_per_step}, but it must be above zero")
         for name in ("cells_per_step", "largest_table"):
             most = getattr(self, name)
             if most is not None and most < self.widths[0] * self.samples[0]:
@@ -266,9 +271,9 @@ class TrainConfig:
         stretches of equal length cost no copy, and compile once.
         """
         parts: dict[str, Any] = {"task": "answers", "network": EdgeNetConfig.every_answer()}
-        samples = (20, 30, 50, 75, 100, 150, 200, 300, 450, 600, 750, 900, 1200, 1500, 3000, 7500)
+        samples = (20, 30, 50, 75, 100, 150, 200, 300, 480, 600, 720, 960, 1200, 1440, 3000, 7200)
         grid: dict[str, Any] = {"variables": (2, 2, *cls.variables), "samples": samples}  # pairs come twice as often
-        grid |= {"max_tables": 160, "largest_table": 180_000}
+        grid |= {"max_tables": 160, "largest_table": 180_000, "pairs_per_step": 100_000}
         steps = {"learning_rate": 1e-3, "curriculum_start": 1.0, "decay_share": 0.5, "size_lean": 0.25}
         return cls(**(parts | grid | steps | changes))
 

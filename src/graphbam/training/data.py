@@ -130,14 +130,15 @@ def rebuild(batch: AnyBatch, parts: Iterable[Tensor]) -> AnyBatch:
 
 
 def shape_grid(config: TrainConfig) -> list[Shape]:
-    """All shapes of a run: a staggered grid of widths × samples, each with as many tables as the cells allow.
+    """All shapes of a run: a staggered grid of widths × samples, each with as many tables as cells and pairs allow.
 
     Shapes with more cells than the largest table may have are left out.
     """
     grid, most = [], config.largest_table or math.inf
     for i, d in enumerate(config.widths):
+        by_pairs = config.max_tables if config.pairs_per_step is None else config.pairs_per_step // d**2
         for j, m in enumerate(config.samples):
-            n_tables = max(config.min_tables, config.cells_per_step // (m * d))
+            n_tables = max(config.min_tables, min(by_pairs, config.cells_per_step // (m * d)))
             if (i + j) % config.stagger == 0 and m * d <= most:
                 grid.append(Shape(min(n_tables, config.max_tables, ROWS_PER_CHUNK // m), m, d))
     return grid

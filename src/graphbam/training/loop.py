@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from graphbam.errors import ConfigError, WeightsError
 from graphbam.machine.disk import holds_something, make_folder, take_path
 from graphbam.nn.device import choose_device
-from graphbam.nn.edge_net import EdgeNet
+from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig, name_observation_layers
 from graphbam.nn.network import Network
 from graphbam.nn.weights import CHECKPOINT, Header, RunProgress, load_network, read_tensors, save_weights, write_tensors
 from graphbam.training.config import Task, TrainConfig, find_task, task_of
@@ -41,6 +41,9 @@ layers that read or give them."""
 
 _CHANGING = ("sample_stretch",)
 """What may differ from those weights either way, since none of theirs depends on it."""
+
+_SHRINKING = ("sample_layers",)
+"""What a network may have less: the last layers over samples are left out. Training mends what they did."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -324,6 +327,8 @@ def differing_fields(stored: Mapping[str, Any], wanted: Mapping[str, Any], prefi
 def grow_weights(network: Network, design: Network, source: str) -> dict[str, Tensor]:
     """Weights for `design` that compute what `network` does, where the head of `design` is the larger one.
 
+    Layers over samples that `design` lacks, the last ones, are left out; what it computes is then something else.
+
     Pair blocks that `network` lacks start as the identity: their residual scales are zero, so that the first steps
     move the scales, and the next ones the rest. Correlations in double precision, marks of cells and answers beyond the
     classes start with weights of zero. Other new weights are those that `design` was initialised with. Samples may see
@@ -333,7 +338,7 @@ def grow_weights(network: Network, design: Network, source: str) -> dict[str, Te
     Raises
     ------
     WeightsError
-        If the two differ in anything but what the head of `design` has more, and the stretches that samples see.
+        If the two differ in anything but what the head of `design` has more, and what samples see.
 
     Examples
     --------
@@ -348,11 +353,27 @@ def grow_weights(network: Network, design: Network, source: str) -> dict[str, Te
     if network.config == design.config:
         return weights
     _check_growth(network, design, source)
+    weights = _without_layers(weights, network.config, design.config)
     fresh = {name: value for name, value in design.state_dict().items() if name not in weights}
     still = {
         name: torch.zeros_like(value) for name, value in fresh.items() if name.endswith(("residual.scale", "marks"))
     }
     return fresh | still | {name: _pad(value, design.state_dict()[name].shape) for name, value in weights.items()}
+
+
+def _without_layers(weights: dict[str, Tensor], old: EdgeNetConfig, new: EdgeNetConfig) -> dict[str, Tensor]:
+    """The same without the observation layers that `new` lacks, and the others where it has them."""
+    places = {layer: place for place, layer in enumerate(name_observation_layers(new))}
+    kept = {}
+    for name, value in weights.items():
+        part, _, rest = name.partition(".")
+        if part != "observation":
+            kept[name] = value
+            continue
+        place, _, rest = rest.partition(".")
+        if (layer := name_observation_layers(old)[int(place)]) in places:
+            kept[f"{part}.{places[layer]}.{rest}"] = value
+    return kept
 
 
 def _pad(value: Tensor, shape: torch.Size) -> Tensor:
@@ -367,11 +388,12 @@ def _check_growth(network: Network, design: Network, source: str) -> None:
     if not (isinstance(network, EdgeNet) and isinstance(design, EdgeNet)):
         raise WeightsError(other)
     old, new = network.config, design.config
-    grown = dataclasses.replace(old, **{name: getattr(new, name) for name in (*_GROWING, *_CHANGING)})
+    grown = dataclasses.replace(old, **{name: getattr(new, name) for name in (*_GROWING, *_CHANGING, *_SHRINKING)})
     larger = old.pair_layers > 0 and all(getattr(old, name) <= getattr(new, name) for name in _GROWING)
-    if not larger or grown != new:
+    fewer = all(getattr(old, name) >= getattr(new, name) for name in _SHRINKING)
+    if not (larger and fewer) or grown != new:
         blocks = f"it has {old.pair_layers} pair blocks in the weights and {new.pair_layers} in this run"
-        raise WeightsError(f"{other}. The head alone may grow, and {blocks}")
+        raise WeightsError(f"{other}. The head alone may grow, layers over samples alone become fewer, and {blocks}")
 
 
 # ── processes, streams, signals ────────────────────────────────────────────────────────────────────────────────────
