@@ -2,6 +2,7 @@
 
     python runs/blend.py edges out/run/weights.safetensors --judge 200
     python runs/blend.py edges out/run/weights.safetensors --judge 30 --stretch 0
+    python runs/blend.py edges out/run/weights.safetensors --judge 80 --apart
     python runs/blend.py edges out/run/weights.safetensors --share 0.75 -o out/blend.safetensors
 
 A run on new kinds of worlds gains on them and may lose on tables that no simulator makes; part of the way back often
@@ -11,7 +12,8 @@ and arrows are ranked, on tables of `broad`, of worlds that training did not hav
 mechanisms, each with its difference from the earlier weights and the standard error of that. Tables are drawn one by
 one: those of a batch share their world, and a few batches say little. Where the later network is the larger one, the
 earlier is grown first, so that both compute with the same layers. With `--stretch`, samples see each other in other
-stretches than in training (0: all do): no weight depends on them, and longer ones cost time and may say more.
+stretches than in training (0: all do): no weight depends on them, and longer ones cost time and may say more. With
+`--apart` the two are judged as they are, and nothing between them: weights of different descent, or of any two designs.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import argparse
 import copy
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
@@ -54,25 +56,34 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 def main() -> None:
     options = read_options()
     before, after = load_network(options.before), load_network(options.after)
+    assert isinstance(before.network, EdgeNet)
+    assert isinstance(after.network, EdgeNet)
     network, header = after.network, after.header
     if options.stretch is not None:
-        assert isinstance(network, EdgeNet)
-        changed = EdgeNet(dataclasses.replace(network.config, sample_stretch=options.stretch))
-        changed.load_state_dict(network.state_dict())
-        network = changed
+        network = EdgeNet(dataclasses.replace(network.config, sample_stretch=options.stretch))
+        network.load_state_dict(after.network.state_dict())
+    if options.apart:
+        judge(options.judge, lambda: [("before", before.network), ("after", network)])
+        return
     start, end = grow_weights(before.network, network, options.before), copy.deepcopy(network.state_dict())
 
-    def go(share: float) -> None:
+    def go(share: float) -> EdgeNet:
         network.load_state_dict({name: torch.lerp(start[name], end[name], share) for name in end})
+        return network
 
     if options.judge:
-        for name, worlds in WORLDS.items():
-            print_shares(name, draw_each(worlds, options.judge), network, go)
+        judge(options.judge, lambda: ((f"{share:4.2f}", go(share)) for share in SHARES))
         return
     go(options.share)
     notes = {**header.notes, "blend": options.share}
     save_weights(options.output, network, dataclasses.replace(header, notes=notes))
     print(f"{options.output}: {options.share:g} of {options.after}, the rest of {options.before}")
+
+
+def judge(n_tables: int, candidates: Callable[[], Iterable[tuple[str, EdgeNet]]]) -> None:
+    """Hold candidates against the first of them in all worlds."""
+    for name, worlds in WORLDS.items():
+        print_rows(name, draw_each(worlds, n_tables), candidates())
 
 
 def draw_each(worlds: SimulationConfig, n_tables: int) -> list[AnswerBatch]:
@@ -87,19 +98,18 @@ def draw_each(worlds: SimulationConfig, n_tables: int) -> list[AnswerBatch]:
 
 
 @torch.no_grad()
-def print_shares(name: str, tables: list[AnswerBatch], network: EdgeNet, go: Callable[[float], None]) -> None:
-    """A line for each share: means over tables, differences from the first share and their standard errors."""
-    network.eval()
+def print_rows(name: str, tables: list[AnswerBatch], candidates: Iterable[tuple[str, EdgeNet]]) -> None:
+    """A line for each candidate: means over tables, differences from the first one and their standard errors."""
     before = None
-    for share in SHARES:
-        go(share)
+    for label, network in candidates:
+        network.eval()
         scores_n3 = np.array([score(network(one.x_bmd, one.rows_b, one.marks_bmd), one) for one in tables])
         before = scores_n3 if before is None else before
         gain_n3 = scores_n3 - before
         error_3 = np.nanstd(gain_n3, axis=0) / np.isfinite(gain_n3).sum(axis=0) ** 0.5
         told = zip(SCORES, np.nanmean(scores_n3, axis=0), np.nanmean(gain_n3, axis=0), error_3, strict=True)
         parts = [f"{what} {mean:.4f} ({gain:+.4f} ± {error:.4f})" for what, mean, gain, error in told]
-        print(f"{name:6} {share:4.2f}", "  ".join(parts), flush=True)
+        print(f"{name:6} {label}", "  ".join(parts), flush=True)
 
 
 def score(logits_bdd7: Tensor, table: AnswerBatch) -> list[float]:
@@ -124,7 +134,10 @@ def read_options() -> argparse.Namespace:
     parser.add_argument(
         "--judge", type=int, metavar="TABLES", help="print losses on so many tables of each shape instead"
     )
+    parser.add_argument("--apart", action="store_true", help="with --judge: the two alone, whatever their designs")
     options = parser.parse_args()
+    if options.apart and not options.judge:
+        parser.error("--apart goes with --judge")
     if not options.judge and (options.share is None or options.output is None):
         parser.error("give --share and -o, or --judge")
     if options.share is not None and not 0 <= options.share <= 1:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from graphbam.errors import WeightsError
 from graphbam.nn.weights import load_weights, save_weights
 from toy_runs import run
 
@@ -67,12 +68,27 @@ def test_shares_are_judged_against_the_earlier_weights(run_script, tiny_net, cap
     net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32, marks=True, answers=True)
     tables = script["draw_each"](script["WORLDS"]["paper"], 1)
     assert [tuple(one.x_bmd.shape) for one in tables] == [(1, m, d) for d, m in script["JUDGES"]]
-    went = []
-    script["print_shares"]("paper", tables[:3], net, went.append)
+    script["print_rows"]("paper", tables[:3], [("0.00", net), ("0.50", net)])
     lines = capsys.readouterr().out.splitlines()
-    assert went == list(script["SHARES"])
-    assert len(lines) == len(went)
+    assert [line.split()[:2] for line in lines] == [["paper", "0.00"], ["paper", "0.50"]]
     assert all(line.count("(+0.0000 ± 0.0000)") == 3 for line in lines)  # nothing was changed on the way
+
+
+def test_weights_of_any_two_designs_are_judged_apart(run_script, tiny_net, tmp_path, capsys):
+    rng, answers = torch.Generator().manual_seed(0), {"marks": True, "answers": True}
+    nets = [tiny_net(rng, dtype=torch.float32, sample_layers=n, attribute_layers=1, **answers) for n in (1, 2)]
+    for name, net in zip(("one", "two"), nets, strict=True):
+        save_weights(tmp_path / f"{name}.safetensors", net)
+    ends = [tmp_path / "one.safetensors", tmp_path / "two.safetensors"]
+    with pytest.raises(WeightsError, match="another network design"):
+        run_script("blend", *ends, "--judge", 1)
+    capsys.readouterr()
+    run_script("blend", *ends, "--judge", 1, "--apart")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines] == ["before", "after"] * 3
+    assert all("(+0.0000 ± 0.0000)" not in line for line in lines[1::2])
+    with pytest.raises(SystemExit):
+        run_script("blend", *ends, "--share", 1, "-o", tmp_path / "x.safetensors", "--apart")
 
 
 def test_a_table_that_is_told_rightly_has_the_best_scores(run_script):

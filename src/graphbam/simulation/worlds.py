@@ -678,8 +678,8 @@ def random_spline(rng: torch.Generator, x_nm: Tensor, n_knots: int = 6) -> Tenso
 def draw_spline(rng: torch.Generator, x_nm: Tensor, monotone: float = 0.6) -> Tensor:
     """A curve through random heights at three to seven quantiles of each row, unlike `random_spline` with bends.
 
-    Piecewise cubic, with the slopes at the knots that keep a rising part rising. In a share of rows, `monotone`, heights
-    only rise or only fall. Knots that coincide, since many values are the same, are set apart.
+    Piecewise cubic, with the slopes at the knots that keep a rising part rising. In a share of rows, `monotone`,
+    heights only rise or only fall. Knots that coincide, since many values are the same, are set apart.
 
     Examples
     --------

@@ -67,7 +67,9 @@ function guessWay(k, a, b) {
   if (!pairs.way || (directionOf(k) && !isGuessed(k))) return [];
   const p = pairs.way[k];
   const [from, to, sure] = p >= 0.5 ? [a, b, p] : [b, a, 1 - p];
-  return [make("p", { class: "quiet" }, `If one had to guess: ${flat(from)} → ${flat(to)} (${percent(sure)}). Data like these fit the other way as well.`)];
+  const likelier = Math.max(pairs.forward[k], pairs.backward[k]);
+  const since = likelier > 1 - pairs.forward[k] - pairs.backward[k] ? "The CPDAG leaves it open: its arrows are chosen together, and with caution." : "Data like these fit the other way as well.";
+  return [make("p", { class: "quiet" }, `If one had to guess: ${flat(from)} → ${flat(to)} (${percent(sure)}). ${since}`)];
 }
 
 /** What else the weights say of a pair: something hidden, and who is upstream of whom. */
