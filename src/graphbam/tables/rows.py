@@ -39,6 +39,9 @@ TREND_DEGREE = 5
 SLIGHT = 0.1
 """Redundancy that a trend may leave in sorted rows."""
 
+EVENLY = 1.2
+"""Steps of a column for the time differ by less than this factor, as days, months and years do."""
+
 CLEAR = 4.5
 """Standard errors from zero beyond which the correlation of neighbours in one column is no chance."""
 
@@ -104,8 +107,18 @@ def read_order(x_md: NDArray[np.float64]) -> RowOrder:
     if not redundancy:  # of two columns that resemble their neighbours there is none, of one there may be
         return RowOrder(0.0, sorted_only=_is_sorted_only(z_md))
     order_mk = find_order(z_md)
-    sorted_only = order_mk is not None and _sum_lags(_leave(z_md, order_mk)) < SLIGHT
+    if order_mk is None:
+        return RowOrder(redundancy, sorted_only=False)
+    left_md = _leave(z_md, order_mk)
+    is_series = _tells_time(order_mk) and bool(_resemble(left_md).any())  # a single one has no other to repeat
+    sorted_only = _sum_lags(left_md) < SLIGHT and not is_series
     return RowOrder(0.0 if sorted_only else redundancy, sorted_only)
+
+
+def _tells_time(order_mk: NDArray[np.float64]) -> bool:
+    """Whether rows are in the order of nothing but columns that go on by even steps."""
+    step_mk = np.abs(np.diff(order_mk, axis=0))
+    return bool((step_mk.max(axis=0) <= EVENLY * step_mk.min(axis=0)).all())
 
 
 def _is_sorted_only(z_md: NDArray[np.float64]) -> bool:
