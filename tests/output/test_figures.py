@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -251,6 +253,29 @@ def test_guessed_arrows_have_open_heads_and_hidden_causes_two():
     assert any("a hidden common cause" in text.get_text() for text in behind.texts)
     not_drawn = "not drawn: 1 pair that rather shares a hidden cause"
     assert [any(not_drawn in text.get_text() for text in figure.texts) for figure in (plain, behind)] == [True, False]
+
+
+@each("title", [None, "a long title " * 12])
+def test_what_stands_above_the_picture_fits(title):
+    p = np.full((4, 4, 3), [0.03, 0.97, 0.0])
+    half = np.full((4, 4), 0.5)
+    result = Result(tuple("abcd"), p, directions=half, compelled=half / 2, hidden_causes=np.eye(4, k=1) * 0.7)
+    figure = gb.plot(result, fdr=0.05, title=title)
+    said = next(text for text in figure.texts if "variables" in text.get_text() or "title" in text.get_text())
+    figure.canvas.draw()
+    assert said.get_window_extent().x1 <= figure.bbox.x1
+    assert title or said.get_fontsize() > 7
+
+
+@each("n_suspected", [1, 5, 6, 10])
+def test_picture_and_words_agree_on_whether_hidden_causes_are_a_finding_or_doubt(n_suspected):
+    hidden = np.zeros((5, 5))
+    hidden[tuple(np.triu_indices(5, 1))] = np.where(np.arange(10) < n_suspected, 0.7, 0.1)
+    result = dataclasses.replace(make_result(5), hidden_causes=hidden + hidden.T)
+    told = " ".join(text.get_text() for text in gb.plot(result).texts)
+    assert ("one hidden factor moved most columns" in result.say_hidden()) == (n_suspected > 5)
+    assert (f"in doubt: one hidden factor behind {n_suspected} pairs" in told) == (n_suspected > 5)
+    assert (f"not drawn: {n_suspected} pair" in told) == (n_suspected <= 5)
 
 
 def test_the_picture_goes_where_it_is_asked_to(tmp_path):

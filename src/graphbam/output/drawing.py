@@ -215,17 +215,21 @@ def shorten(name: str) -> str:
 
 def measure_boxes(labels: Sequence[str]) -> Array:
     """Width and height of a box around each label, in points, at `FONT`."""
+    wide_d = [measure_width(label, FONT) for label in labels]
+    return np.array([[max(2.2 * FONT, wide + 1.3 * FONT), 1.9 * FONT] for wide in wide_d], dtype=float)
+
+
+def measure_width(text: str, size: float) -> float:
+    """How wide a line of text is, in points."""
     import warnings
 
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    font = FontProperties(size=FONT)
+    plain, font = text.replace(r"\$", "$") or " ", FontProperties(size=size)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # letters the font lacks are told of when they are drawn
-        plain = [label.replace(r"\$", "$") for label in labels]
-        wide_d = [text_to_path.get_text_width_height_descent(text or " ", font, ismath=False)[0] for text in plain]
-    return np.array([[max(2.2 * FONT, wide + 1.3 * FONT), 1.9 * FONT] for wide in wide_d], dtype=float)
+        return float(text_to_path.get_text_width_height_descent(plain, font, ismath=False)[0])
 
 
 def _darkness(p: float) -> float:

@@ -21,7 +21,18 @@ from numpy.typing import NDArray
 from graphbam.errors import ConfigError, GraphbamError, GraphError
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON, Graph
-from graphbam.output.drawing import INK, MORAL_LINE, NODE, PAPER, QUIET, Sheet, Stroke, list_edges, shorten
+from graphbam.output.drawing import (
+    INK,
+    MORAL_LINE,
+    NODE,
+    PAPER,
+    QUIET,
+    Sheet,
+    Stroke,
+    list_edges,
+    measure_width,
+    shorten,
+)
 from graphbam.output.layout import can_lay_out
 
 if TYPE_CHECKING:
@@ -477,9 +488,18 @@ def _headline(source: Result | Graph, strokes: list[Stroke], cut: Cut) -> str:
     parts.append(str(cut))
     n_suspected = 0 if source.hidden_causes is None else int((np.triu(source.hidden_causes, 1) >= EVEN).sum())
     if n_suspected and not any(stroke.kind == "hidden" for stroke in strokes):  # a lone variable need not be unrelated
-        what = "1 pair that rather shares" if n_suspected == 1 else f"{n_suspected} pairs that rather share"
-        parts.append(f"not drawn: {what} a hidden cause")
+        parts.append(_spell_suspected(n_suspected, len(source.names)))
     return " · ".join(parts)
+
+
+def _spell_suspected(n_pairs: int, n_variables: int) -> str:
+    """Pairs that rather have a hidden cause, or so many that it is doubt: as `Result.say_hidden` tells them apart."""
+    from graphbam.result import suspects_all
+
+    if suspects_all(n_pairs, n_variables):
+        return f"in doubt: one hidden factor behind {n_pairs} pairs"
+    what = "1 pair that rather shares" if n_pairs == 1 else f"{n_pairs} pairs that rather share"
+    return f"not drawn: {what} a hidden cause"
 
 
 def _spell_legend(strokes: list[Stroke]) -> list[str]:
@@ -507,7 +527,8 @@ def _new_sheet(names: Sequence[str], strokes: list[Stroke], title: str) -> tuple
     figure = _new_figure(width, height)
     axes = figure.add_axes((0.02, foot / 72 / height, 0.96, tall / 72 / height))
     _points_of(axes)
-    figure.text(0.02, 1 - head / 144 / height, title, color=QUIET, fontsize=10.5, va="center")
+    font = 10.5 * min(1.0, 0.95 * frame[0] / measure_width(title, 10.5))  # screens draw letters a little wider
+    figure.text(0.02, 1 - head / 144 / height, title, color=QUIET, fontsize=font, va="center")
     font = min(8.5, 0.92 * width)
     for line, text in enumerate(legend):
         figure.text(0.02, (foot - 10 - 14 * line) / 72 / height, text, color=QUIET, fontsize=font, va="center")
