@@ -200,7 +200,7 @@ def test_the_picture_shows_the_cpdag(tmp_path, n_variables):
     assert len(figure.axes[0].lines) == len(result.arrows())
     texts = {text.get_text() for text in figure.texts}
     assert any(f"{len(graph.directed_edges())} directed" in text for text in texts)
-    assert any("head and number: how likely that direction is" in text for text in texts)
+    assert any("how likely that direction is" in text for text in texts)
     assert heads_in(gb.plot(result, fdr=0.001)) == []
 
 
@@ -253,6 +253,27 @@ def test_guessed_arrows_have_open_heads_and_hidden_causes_two():
     assert any("a hidden common cause" in text.get_text() for text in behind.texts)
     not_drawn = "not drawn: 1 pair that rather shares a hidden cause"
     assert [any(not_drawn in text.get_text() for text in figure.texts) for figure in (plain, behind)] == [True, False]
+
+
+def test_long_names_that_begin_and_end_alike_are_told_apart():
+    names = [f"median_household_{what}_2010_in_usd" for what in ("income", "debts", "savings")] + ["year", "year "]
+    shown = [text.get_text() for text in gb.plot(Graph(names, np.zeros((5, 5)))).axes[0].texts]
+    assert len(set(shown)) == 4  # blanks at the ends are not drawn
+    assert max(map(len, shown)) < 30
+
+
+@each("n_variables", [6, 60])
+def test_the_legend_tells_of_numbers_where_there_are_some(n_variables):
+    p_arrow = np.triu(np.full((n_variables, n_variables), 0.9), 1)
+    p_arrow = p_arrow + np.tril(1 - p_arrow.T, -1)
+    p = np.full((n_variables, n_variables, 3), [0.1, 0.9, 0.0])
+    p[np.abs(np.subtract.outer(range(n_variables), range(n_variables))) != 1] = [1, 0, 0]
+    result = Result(tuple(f"v{k}" for k in range(n_variables)), p, directions=p_arrow, compelled=p_arrow)
+    figure = gb.plot(result.dag())
+    has_numbers = "0.90" in names_in(figure)
+    assert has_numbers == (n_variables == 6)
+    assert any("number" in text.get_text() for text in figure.texts) == has_numbers
+    assert any(" head" in text.get_text() for text in figure.texts)
 
 
 @each("title", [None, "a long title " * 12])

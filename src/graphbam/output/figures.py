@@ -55,6 +55,7 @@ _READABLE = 6.5  # points; a picture grows until names are as large
 _LEGEND = "width of a line: how likely the link is"
 _LEGENDS = {
     "sure": "head and number: how likely that direction is, given the link · no head: direction left open",
+    "plain": "shade of a head: how likely that direction is, given the link · no head: direction left open",
     "open": "no heads: all directions are left open",
     "forced": "hollow head: by itself another direction is likelier, and only the graph as a whole needs this one",
     "guessed": "open head: a guess, data like these fit the other way as well",
@@ -502,10 +503,11 @@ def _spell_suspected(n_pairs: int, n_variables: int) -> str:
     return f"not drawn: {what} a hidden cause"
 
 
-def _spell_legend(strokes: list[Stroke]) -> list[str]:
+def _spell_legend(strokes: list[Stroke], has_numbers: bool) -> list[str]:
     """What the lines mean; only what is there."""
     knows, has_arrows = any(stroke.sure is not None for stroke in strokes), any(s.is_directed for s in strokes)
-    there = {"sure": knows and has_arrows, "open": knows and not has_arrows}
+    ways = "open" if not has_arrows else "sure" if has_numbers else "plain"
+    there = {what: knows and what == ways for what in ("sure", "plain", "open")}
     there |= {"forced": any(s.is_forced and not s.is_guessed for s in strokes)}
     there |= {"guessed": any(stroke.is_guessed for stroke in strokes)}
     there |= {kind: any(stroke.kind == kind for stroke in strokes) for kind in ("hidden", "moral")}
@@ -515,13 +517,14 @@ def _spell_legend(strokes: list[Stroke]) -> list[str]:
 
 def _new_sheet(names: Sequence[str], strokes: list[Stroke], title: str) -> tuple[Axes, Sheet]:
     """A figure as wide as names need to be read, its height that of the drawing, title above and legend below."""
-    width, legend = _WIDTHS[0] + min(4.0, len(names) / 15), _spell_legend(strokes)
+    width = _WIDTHS[0] + min(4.0, len(names) / 15)
     frame = 72 * 0.96 * width, 72 * 0.66 * width
     sheet = Sheet(names, strokes, frame)
     if sheet.font < _READABLE and width < _WIDTHS[1]:
         width = min(_WIDTHS[1], width * _READABLE / sheet.font)
         frame = 72 * 0.96 * width, 72 * 0.66 * width
         sheet = Sheet(names, strokes, frame)
+    legend = _spell_legend(strokes, sheet.has_numbers)
     foot, head, tall = 14.0 * len(legend) + 8, 28.0, sheet.crop(margin=6.0)  # points
     height = (tall + foot + head) / 72
     figure = _new_figure(width, height)
