@@ -52,6 +52,9 @@ def test_simulate_writes_table_graph_and_picture(tmp_path, capsys, monkeypatch):
     assert all(name in rows[0] for edge in edges[1:] for name in edge)
     assert (out / "world.png").read_bytes()[1:4] == b"PNG"
     assert all(str(out / name) in text for name in ("data.csv", "graph.csv", "world.png"))
+    assert "a scatter plot for each edge" in text
+    _, text, _ = run(capsys, monkeypatch, "simulate", "--degree", 4, "--n-samples", 20, "-o", tmp_path / "dense")
+    assert "the graph, and scatter plots of 12 edges" in text
 
 
 def test_simulate_writes_hidden_causes_and_cells_that_were_set(tmp_path, capsys, monkeypatch):

@@ -47,6 +47,9 @@ Array = NDArray[np.float64]
 DEPTH_COLOURS = ("#12466b", "#1f6f8b", "#2f9c95", "#7fb069", "#e6aa3c", "#dd6e42", "#b23a48")
 """From causes to effects; deeper levels repeat the last colour."""
 
+MOST_SCATTERS = 12
+"""Edges beyond this number get no scatter plot in the picture of a world."""
+
 _POINT_LIMIT = 1500  # scatter plots show at most this many samples
 _WIDTHS = (7.0, 26.0)  # of a picture of a graph, in inches
 _MOST_LINES, _MOST_NAMES = 400, 400  # of more, the likeliest, and those with lines
@@ -76,7 +79,7 @@ def draw_world(
     bidirected: Iterable[tuple[str, str]] = (),
     set_md: NDArray[np.bool_] | None = None,
     title: str = "",
-    max_scatters: int = 12,
+    max_scatters: int = MOST_SCATTERS,
 ) -> Figure:
     """Draw a simulated world: its graph, and a scatter plot for each edge.
 
