@@ -887,6 +887,8 @@ class Result(Answer):
         Everything comes back but the `sample`, so pictures and graphs are the same, and a report has no scatter plots.
         """
         path = Path(path)
+        if path.is_dir() and (path / "result.json").exists() and not (path / "graph.json").exists():
+            raise ResultError(f"{path} holds the answer for a wide table. Read it with gb.SparseResult.load.")
         path = path / "graph.json" if path.is_dir() else path
         try:
             values = json.loads(path.read_text(encoding="utf-8"))

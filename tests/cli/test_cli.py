@@ -517,6 +517,16 @@ def test_links_of_the_dag_alone_are_counted(objective, says):
     assert _summary._say_more(result, Cut(objective=objective)) == says
 
 
+def test_files_of_a_wide_table_are_told_as_they_are(tmp_path, capsys):
+    """Not every pair is in its edges.csv, and its report shows one neighbourhood at a time."""
+    wide = gb.SparseResult(("a", "b", "c"), np.array([[0, 1]]), np.array([[0.1, 0.9, 0.0]]), {"skeleton": 0.001})
+    _summary.show({"result": wide, "files": wide.save(tmp_path), "notes": []}, Cut())
+    told = capsys.readouterr().out
+    assert "the pairs that were asked about" in told
+    assert "every pair" not in told
+    assert "one neighbourhood at a time" in told
+
+
 def test_directions_that_cannot_be_found_are_missed_aloud(infer, table, tmp_path, monkeypatch):
     monkeypatch.setattr("graphbam.nn.weights._shipped", lambda: tmp_path)
     for directions in ((), ("--cpdag",)):
