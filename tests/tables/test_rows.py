@@ -134,6 +134,13 @@ def test_a_column_for_the_time_does_not_make_a_single_series_independent(step, n
         assert measure_redundancy(noise_md) == 0
 
 
+def test_seasons_are_no_part_of_how_long_months_are():
+    months, rng = pd.date_range("2019-01", periods=60, freq="MS"), np.random.default_rng(0)
+    season_m = 10 * np.sin(np.arange(60) / 2) + 3 * rng.normal(size=60)
+    days_m = (months - months[0]).days.to_numpy(dtype=float)
+    assert measure_redundancy(np.column_stack([days_m, np.arange(60) + season_m])) > 1
+
+
 def test_few_rows_have_no_order():
     """With as many columns as rows some combination of them is in any order."""
     x_md = np.random.default_rng(6).normal(size=(30, 30))

@@ -109,16 +109,19 @@ def read_order(x_md: NDArray[np.float64]) -> RowOrder:
     order_mk = find_order(z_md)
     if order_mk is None:
         return RowOrder(redundancy, sorted_only=False)
-    left_md = _leave(z_md, order_mk)
-    is_series = _tells_time(order_mk) and bool(_resemble(left_md).any())  # a single one has no other to repeat
-    sorted_only = _sum_lags(left_md) < SLIGHT and not is_series
+    sorted_only = _sum_lags(_leave(z_md, order_mk)) < SLIGHT and not _has_series(z_md, order_mk)
     return RowOrder(0.0 if sorted_only else redundancy, sorted_only)
 
 
-def _tells_time(order_mk: NDArray[np.float64]) -> bool:
-    """Whether rows are in the order of nothing but columns that go on by even steps."""
-    step_mk = np.abs(np.diff(order_mk, axis=0))
-    return bool((step_mk.max(axis=0) <= EVENLY * step_mk.min(axis=0)).all())
+def _has_series(z_md: NDArray[np.float64], order_mk: NDArray[np.float64]) -> bool:
+    """Whether rows are in the order of time alone, by even steps, and a trend leaves neighbours alike in some column.
+
+    A single series has no other to be compared with. The time itself is not taken away with the trend: how long months
+    are has the period of a year, and so have seasons.
+    """
+    step_mk, others_md = np.abs(np.diff(order_mk, axis=0)), z_md[:, ~_never_turn(z_md)]
+    is_time = (step_mk.max(axis=0) <= EVENLY * step_mk.min(axis=0)).all()
+    return bool(is_time and _resemble(_leave(others_md, order_mk[:, :0])).any())
 
 
 def _is_sorted_only(z_md: NDArray[np.float64]) -> bool:
