@@ -517,6 +517,12 @@ def test_links_of_the_dag_alone_are_counted(objective, says):
     assert _summary._say_more(result, Cut(objective=objective)) == says
 
 
+def test_a_graph_without_links_leaves_no_gap(tmp_path, capsys):
+    empty = Result(("a", "b"), np.full((2, 2, 3), [0.9, 0.1, 0.0]))
+    _summary.show({"result": empty, "files": empty.save(tmp_path), "notes": []}, Cut())
+    assert "\n\n" not in capsys.readouterr().out
+
+
 def test_files_of_a_wide_table_are_told_as_they_are(tmp_path, capsys):
     """Not every pair is in its edges.csv, and its report shows one neighbourhood at a time."""
     wide = gb.SparseResult(("a", "b", "c"), np.array([[0, 1]]), np.array([[0.1, 0.9, 0.0]]), {"skeleton": 0.001})

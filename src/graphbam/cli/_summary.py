@@ -73,7 +73,7 @@ def show(report: dict[str, Any], cut: Cut, *, is_brief: bool = False) -> None:
         console.print(Text("  " + _line(hidden)))
     if is_brief:
         console.print(Text(f"  {report['files'][0].parent}", style="dim"))
-    else:
+    elif links:
         _show_links(console, result, links)
     _show_list(console, "Done to the data", result.changes)
     if not is_brief:
