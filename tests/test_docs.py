@@ -145,6 +145,20 @@ def test_the_page_of_hidden_causes_names_those_of_its_world():
         map(frozenset, said["world"].bidirected)
     )
     assert said["result"].say_hidden().startswith("6 pairs")
+    silent, alarmed = (rerun(read_blocks("hidden.md")[0], "seed=3", f"seed={seed}") for seed in (9, 36))
+    assert silent["world"].bidirected
+    assert silent["result"].say_hidden() == ""
+    assert alarmed["result"].say_hidden().startswith("16 pairs")
+    suspected = {frozenset(pair) for pair in alarmed["suspects"].head(16)[["a", "b"]].values.tolist()}
+    assert len(suspected & set(map(frozenset, alarmed["world"].bidirected))) == 1
+
+
+def rerun(block, old, new):
+    """What a block leaves with something in it replaced."""
+    assert old in block
+    left = {}
+    exec(block.replace(old, new), left)
+    return left
 
 
 def test_the_site_builds_without_a_warning(tmp_path):

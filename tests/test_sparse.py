@@ -266,6 +266,19 @@ def test_what_is_saved_comes_back(both, tmp_path):
     assert graph.number_of_edges() >= few.cpdag().n_edges
     with pytest.raises(ResultError, match="holds no sparse result"):
         gb.SparseResult.load(tmp_path)
+    with pytest.raises(ResultError, match=r"the answer for a wide table. Read it with gb.SparseResult.load"):
+        gb.Result.load(tmp_path / "out")
+
+
+def test_questions_that_need_a_matrix_are_sent_to_a_part(both):
+    few, _ = both
+    for name in ("why", "markov_blanket", "effects", "roles", "compare", "score", "arrow_probabilities"):
+        assert not hasattr(few, name)
+        with pytest.raises(AttributeError, match=rf"Ask a part of it: result.around\('gene 0'\).{name}"):
+            getattr(few, name)
+        assert hasattr(few.around("gene 0"), name)
+    with pytest.raises(AttributeError, match="'SparseResult' object has no attribute 'whence'"):
+        few.whence  # noqa: B018
 
 
 def test_sparse_and_plain_results_take_each_others_place(both, tmp_path):

@@ -665,7 +665,7 @@ class Result(Answer):
         n_all = self.n_variables * (self.n_variables - 1) // 2
         if not shown:
             return ""
-        if len(order) > max(n_all / 2, 3):
+        if suspects_all(len(order), self.n_variables):
             said = f"{len(order)} of {n_all} pairs look as if one hidden factor moved most columns"
             return f"{said}: doubt about their links rather than a finding; strongest: {', '.join(shown)}"
         said = f"{_count(len(order), 'pair')} rather {'has' if len(order) == 1 else 'have'} a hidden common cause"
@@ -887,6 +887,8 @@ class Result(Answer):
         Everything comes back but the `sample`, so pictures and graphs are the same, and a report has no scatter plots.
         """
         path = Path(path)
+        if path.is_dir() and (path / "result.json").exists() and not (path / "graph.json").exists():
+            raise ResultError(f"{path} holds the answer for a wide table. Read it with gb.SparseResult.load.")
         path = path / "graph.json" if path.is_dir() else path
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
@@ -948,6 +950,11 @@ class Failure:
 
     def __bool__(self) -> bool:
         return False
+
+
+def suspects_all(n_suspected: int, n_variables: int) -> bool:
+    """Whether so many pairs with a hidden cause are doubt about the whole table rather than a finding."""
+    return n_suspected > max(n_variables * (n_variables - 1) / 4, 3)
 
 
 def suspect_children(result: Result) -> npt.NDArray[np.int64]:

@@ -766,6 +766,17 @@ class SparseResult(Answer):
         mind = "".join(f"\n  ! {' '.join(sentence.split())}" for sentence in self.warnings)
         return f"SparseResult({self.n_variables} variables{rows}, {len(p)} pairs{strongest}{missed}){mind}"
 
+    if not TYPE_CHECKING:  # a checker would take it for a promise that everything is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Say where the questions of `Result` are to be asked."""
+            if name.startswith("_") or not hasattr(Result, name):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(
+                f"the answer for a wide table is a list of pairs, and has no {name}. Ask a part of it: "
+                f"result.around({self.names[0]!r}).{name}, or result.part([...]).{name}"
+            )
+
     # ── files and pictures ────────────────────────────────────────────────────────────────────────────────
 
     def save(

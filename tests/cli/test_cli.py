@@ -52,6 +52,9 @@ def test_simulate_writes_table_graph_and_picture(tmp_path, capsys, monkeypatch):
     assert all(name in rows[0] for edge in edges[1:] for name in edge)
     assert (out / "world.png").read_bytes()[1:4] == b"PNG"
     assert all(str(out / name) in text for name in ("data.csv", "graph.csv", "world.png"))
+    assert "a scatter plot for each edge" in text
+    _, text, _ = run(capsys, monkeypatch, "simulate", "--degree", 4, "--n-samples", 20, "-o", tmp_path / "dense")
+    assert "the graph, and scatter plots of 12 edges" in text
 
 
 def test_simulate_writes_hidden_causes_and_cells_that_were_set(tmp_path, capsys, monkeypatch):
@@ -512,6 +515,22 @@ def test_links_of_the_dag_alone_are_counted(objective, says):
     n_more = len(result.dag(objective=objective).table()) - len(result.cpdag(objective=objective).table())
     assert n_more == bool(says)
     assert _summary._say_more(result, Cut(objective=objective)) == says
+
+
+def test_a_graph_without_links_leaves_no_gap(tmp_path, capsys):
+    empty = Result(("a", "b"), np.full((2, 2, 3), [0.9, 0.1, 0.0]))
+    _summary.show({"result": empty, "files": empty.save(tmp_path), "notes": []}, Cut())
+    assert "\n\n" not in capsys.readouterr().out
+
+
+def test_files_of_a_wide_table_are_told_as_they_are(tmp_path, capsys):
+    """Not every pair is in its edges.csv, and its report shows one neighbourhood at a time."""
+    wide = gb.SparseResult(("a", "b", "c"), np.array([[0, 1]]), np.array([[0.1, 0.9, 0.0]]), {"skeleton": 0.001})
+    _summary.show({"result": wide, "files": wide.save(tmp_path), "notes": []}, Cut())
+    told = capsys.readouterr().out
+    assert "the pairs that were asked about" in told
+    assert "every pair" not in told
+    assert "one neighbourhood at a time" in told
 
 
 def test_directions_that_cannot_be_found_are_missed_aloud(infer, table, tmp_path, monkeypatch):

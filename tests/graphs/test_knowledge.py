@@ -196,6 +196,8 @@ def test_contradictions_are_refused_with_the_culprit(values, says):
 def test_unknown_names_are_refused_with_a_guess(p_dd3):
     with pytest.raises(KnowledgeError, match=r"'protein_A', which the table does not have. Did you mean 'protein_a'"):
         Knowledge(forbidden=[("protein_A", "x")]).apply(["protein_a", "x"], p_dd3[:2, :2])
+    with pytest.raises(KnowledgeError, match=r"does not have. It has 'a', 'b'\.$"):
+        Knowledge(forbidden=[("a", "zebra")]).apply(["a", "b"], p_dd3[:2, :2])
 
 
 def test_json_and_pickle_round_trip(tmp_path):

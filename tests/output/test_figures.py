@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -198,7 +200,7 @@ def test_the_picture_shows_the_cpdag(tmp_path, n_variables):
     assert len(figure.axes[0].lines) == len(result.arrows())
     texts = {text.get_text() for text in figure.texts}
     assert any(f"{len(graph.directed_edges())} directed" in text for text in texts)
-    assert any("head and number: how likely that direction is" in text for text in texts)
+    assert any("how likely that direction is" in text for text in texts)
     assert heads_in(gb.plot(result, fdr=0.001)) == []
 
 
@@ -251,6 +253,50 @@ def test_guessed_arrows_have_open_heads_and_hidden_causes_two():
     assert any("a hidden common cause" in text.get_text() for text in behind.texts)
     not_drawn = "not drawn: 1 pair that rather shares a hidden cause"
     assert [any(not_drawn in text.get_text() for text in figure.texts) for figure in (plain, behind)] == [True, False]
+
+
+def test_long_names_that_begin_and_end_alike_are_told_apart():
+    names = [f"median_household_{what}_2010_in_usd" for what in ("income", "debts", "savings")] + ["year", "year "]
+    shown = [text.get_text() for text in gb.plot(Graph(names, np.zeros((5, 5)))).axes[0].texts]
+    assert len(set(shown)) == 4  # blanks at the ends are not drawn
+    assert max(map(len, shown)) < 30
+
+
+@each("n_variables", [6, 60])
+def test_the_legend_tells_of_numbers_where_there_are_some(n_variables):
+    p_arrow = np.triu(np.full((n_variables, n_variables), 0.9), 1)
+    p_arrow = p_arrow + np.tril(1 - p_arrow.T, -1)
+    p = np.full((n_variables, n_variables, 3), [0.1, 0.9, 0.0])
+    p[np.abs(np.subtract.outer(range(n_variables), range(n_variables))) != 1] = [1, 0, 0]
+    result = Result(tuple(f"v{k}" for k in range(n_variables)), p, directions=p_arrow, compelled=p_arrow)
+    figure = gb.plot(result.dag())
+    has_numbers = "0.90" in names_in(figure)
+    assert has_numbers == (n_variables == 6)
+    assert any("number" in text.get_text() for text in figure.texts) == has_numbers
+    assert any(" head" in text.get_text() for text in figure.texts)
+
+
+@each("title", [None, "a long title " * 12])
+def test_what_stands_above_the_picture_fits(title):
+    p = np.full((4, 4, 3), [0.03, 0.97, 0.0])
+    half = np.full((4, 4), 0.5)
+    result = Result(tuple("abcd"), p, directions=half, compelled=half / 2, hidden_causes=np.eye(4, k=1) * 0.7)
+    figure = gb.plot(result, fdr=0.05, title=title)
+    said = next(text for text in figure.texts if "variables" in text.get_text() or "title" in text.get_text())
+    figure.canvas.draw()
+    assert said.get_window_extent().x1 <= figure.bbox.x1
+    assert title or said.get_fontsize() > 7
+
+
+@each("n_suspected", [1, 5, 6, 10])
+def test_picture_and_words_agree_on_whether_hidden_causes_are_a_finding_or_doubt(n_suspected):
+    hidden = np.zeros((5, 5))
+    hidden[tuple(np.triu_indices(5, 1))] = np.where(np.arange(10) < n_suspected, 0.7, 0.1)
+    result = dataclasses.replace(make_result(5), hidden_causes=hidden + hidden.T)
+    told = " ".join(text.get_text() for text in gb.plot(result).texts)
+    assert ("one hidden factor moved most columns" in result.say_hidden()) == (n_suspected > 5)
+    assert (f"in doubt: one hidden factor behind {n_suspected} pairs" in told) == (n_suspected > 5)
+    assert (f"not drawn: {n_suspected} pair" in told) == (n_suspected <= 5)
 
 
 def test_the_picture_goes_where_it_is_asked_to(tmp_path):

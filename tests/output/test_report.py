@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 
@@ -54,6 +55,15 @@ def test_the_model_tells_what_the_result_tells():
     assert model["graphs"] == []
     assert sum(model["histogram"]) == model["n_pairs"] == 15
     assert model["dags"] == []
+
+
+def test_hidden_causes_are_among_what_to_keep_in_mind():
+    """Where most pairs are suspected, a number beside a box to tick would pass for a finding."""
+    result = dataclasses.replace(make_result(5), warnings=("few rows",))
+    assert build_model(result)["warnings"] == ["few rows"]
+    suspected = dataclasses.replace(result, hidden_causes=np.full((5, 5), 0.7))
+    assert build_model(suspected)["warnings"] == ["few rows", suspected.say_hidden()]
+    assert "doubt" in suspected.say_hidden()
 
 
 def test_false_discovery_levels_are_those_of_the_result():

@@ -193,3 +193,14 @@ def test_constant_columns_do_not_count_as_others(rng):
     x_md = rows_of(rng)
     x_md[:, 4] = 0.0
     assert "Given all 2 others" in str(make_result({}, sample=x_md).why("a", "c"))
+
+
+def test_cells_that_were_filled_in_are_told(rng):
+    """Filled in from others, they tie columns closer together than they are."""
+    x = rng.normal(size=300)
+    table = pd.DataFrame({"x": x, "y": x + rng.normal(size=300), "z": rng.normal(size=300)})
+    table.loc[:119, "y"] = np.nan
+    result = gb.infer(table)
+    said = "40% of y was missing: correlations count cells that were filled in."
+    assert [said in str(result.why(*pair)) for pair in (("x", "y"), ("z", "y"), ("x", "z"))] == [True, True, False]
+    assert "missing" not in str(gb.infer(table.dropna()).why("x", "y"))

@@ -93,6 +93,17 @@ def test_the_table_has_the_links_of_the_graph(sachs):
     assert ((clear["low"] > 0) | (clear["high"] < 0)).all()
 
 
+def test_what_is_held_are_parents_and_what_open_links_join(sachs):
+    """As docs/questions.md says: of b for an arrow a → b, of both for an open link."""
+    graph = sachs.graph(fdr=0.2)
+    before = {(a, b) for a, b in graph.directed_edges()} | {
+        pair for a, b in graph.undirected_edges() for pair in ((a, b), (b, a))
+    }
+    for line in sachs.effects(fdr=0.2).itertuples():
+        ends = {line.b} if line.edge == "->" else {line.a, line.b}
+        assert set(line.given) == {a for a, b in before if b in ends} - {line.a, line.b}
+
+
 def test_copies_have_no_size(rng):
     x = rng.normal(size=100)
     table = make_result({("a", "b"): 0.9, ("b", "c"): 0.9, ("a", "c"): 0.9}, sample=np.column_stack([x] * 5)).effects()

@@ -64,6 +64,7 @@ SOURCES = {
     "arrow": FakeArrow,
     "AnnData": anndata,
     "mapping": lambda: {name: FRAME[name].tolist() for name in FRAME},
+    "records": lambda: FRAME.to_dict("records"),
     "numpy": lambda: X,
     "lists": lambda: X.tolist(),
     "torch": lambda: torch.tensor(X, requires_grad=True),

@@ -121,6 +121,26 @@ def test_a_column_for_the_time_does_not_make_a_series_independent(process):
     assert count_rows(300, 300, measure_redundancy(timed_md)) < 120
 
 
+@each("step", [1.0, np.tile([31, 28, 31, 30], 75)], ids=["days", "months"])
+@each("n_others", [0, 1])
+def test_a_column_for_the_time_does_not_make_a_single_series_independent(step, n_others):
+    """What the trend leaves of one series has no other series to be compared with, and is one all the same."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        time_m, others_md = np.cumsum(step * np.ones(300)), rng.normal(size=(300, n_others))
+        series_md = np.column_stack([time_m, autoregression(rng, 300, 1, 0.9), others_md])
+        assert count_rows(300, 300, measure_redundancy(series_md)) < 100
+        noise_md = np.column_stack([time_m, time_m / 100 + rng.normal(size=300), others_md])
+        assert measure_redundancy(noise_md) == 0
+
+
+def test_seasons_are_no_part_of_how_long_months_are():
+    months, rng = pd.date_range("2019-01", periods=60, freq="MS"), np.random.default_rng(0)
+    season_m = 10 * np.sin(np.arange(60) / 2) + 3 * rng.normal(size=60)
+    days_m = (months - months[0]).days.to_numpy(dtype=float)
+    assert measure_redundancy(np.column_stack([days_m, np.arange(60) + season_m])) > 1
+
+
 def test_few_rows_have_no_order():
     """With as many columns as rows some combination of them is in any order."""
     x_md = np.random.default_rng(6).normal(size=(30, 30))

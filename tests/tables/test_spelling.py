@@ -103,8 +103,8 @@ def test_dates_are_read_in_the_order_that_one_of_them_tells(form):
 @each("form", [*FORMATS, "%d/%m/%y"])
 def test_dates_are_refused_unless_asked_for(form):
     for cells in (DAYS.strftime(form), [*DAYS.strftime(form)[:3], None]):
-        with pytest.raises(TableError, match=r"'when' holds dates \(first: row 1.*encode=True"):
-            read_table(dated(cells))
+        with pytest.raises(TableError, match=rf"'when' holds dates \(first: row 1, '{cells[0]}'\).*encode=True"):
+            read_table(dated(cells))  # the cell as it is written, to be found in the file
         with pytest.raises(TableError, match=r"'when' holds dates \(first: row 1.*encode=True"):
             read_table(dated(cells).iloc[:3])
 

@@ -63,6 +63,19 @@ def test_a_look_says_what_a_run_does(page):
     assert seen["variables"] == model["names"] == ["a", "b"]
 
 
+def test_a_column_that_is_refused_is_marked(page):
+    """Text without repetition names rows where it comes first, or where all text is turned into numbers."""
+    rows = "\n".join(f"s{k},{k % 7},{k * k % 11},note {k}" for k in range(20))
+    table = page.hand_in(f"sample,a,b,comment\n{rows}".encode())
+    refused, coded = page.look(table).json(), page.look(table, encode=True).json()
+    assert [(column["kind"], column["fate"]) for column in refused["columns"]][::3] == [
+        ("names of rows", ""), ("text, 20 levels", "not a number"),
+    ]  # fmt: skip
+    assert "'comment'" in refused["problem"][0]
+    assert "'sample'" not in refused["problem"][0]
+    assert {column["fate"] for column in coded["columns"][::3]} == {"names rows, left out"}
+
+
 def test_choices_reach_the_answer(page):
     run = page.infer(page.hand_in(), required=[["a", "->", "c"]], tiers=[["b"], ["a", "c"]], stability=2)
     assert {"a": "a", "b": "c", "directed": True} in run["links"]

@@ -97,7 +97,9 @@ def _list_files(table: SimulatedTable) -> dict[str, str]:
     if table.set_md.any():
         files["targets.csv"] = f"cells that were set, {table.set_md.mean():.1%}"
     if figures.can_draw():
-        files[PICTURE] = "the graph, and a scatter plot for each edge"
+        n_shown = figures.MOST_SCATTERS
+        shown = "a scatter plot for each edge" if n_edges <= n_shown else f"scatter plots of {n_shown} edges"
+        files[PICTURE] = f"the graph, and {shown}"
     else:
         missed = "note: no picture, since matplotlib or mini-racer is missing; run: pip install 'graphbam[plot]'"
         typer.echo(missed, err=True)

@@ -28,6 +28,12 @@ WHAT = {
 }
 """Files in the order they are named, with what they are good for."""
 
+WIDE = {
+    "report.html": "open it in a browser: all links, one neighbourhood at a time",
+    "edges.csv": "the pairs that were asked about, with their probabilities",
+}
+"""What is otherwise for a table of thousands of columns."""
+
 
 def to_dict(report: dict[str, Any], cut: Cut) -> dict[str, Any]:
     """The summary as plain numbers, lists and text."""
@@ -67,7 +73,7 @@ def show(report: dict[str, Any], cut: Cut, *, is_brief: bool = False) -> None:
         console.print(Text("  " + _line(hidden)))
     if is_brief:
         console.print(Text(f"  {report['files'][0].parent}", style="dim"))
-    else:
+    elif links:
         _show_links(console, result, links)
     _show_list(console, "Done to the data", result.changes)
     if not is_brief:
@@ -154,9 +160,10 @@ def _show_files(console: Console, report: dict[str, Any], cut: Cut) -> None:
     files = {path.name: path for path in report["files"]}
     width = max(len(str(path)) for path in files.values())
     more = {"dag.csv": _say_more(report["result"], cut)} if "dag.csv" in files else {}
+    about = WHAT | (WIDE if "result.json" in files else {})
     for name in WHAT:
         if name in files:
-            what = WHAT[name] + more.get(name, "")
+            what = about[name] + more.get(name, "")
             console.print(Text.assemble("  ", str(files[name]).ljust(width), (f"  {what}", "dim")))
 
 

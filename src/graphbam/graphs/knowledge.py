@@ -440,7 +440,8 @@ class Knowledge:
                 )
             if name not in known:
                 near = difflib.get_close_matches(name, names, n=1)
-                hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(map(repr, names[:6]))} …"
+                listed = ", ".join(map(repr, names[:6])) + (", …" if len(names) > 6 else "")
+                hint = f"Did you mean {near[0]!r}?" if near else f"It has {listed}."
                 raise KnowledgeError(f"knowledge names {name!r}, which the table does not have. {hint}")
 
     def _check(self) -> None:

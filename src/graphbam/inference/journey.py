@@ -437,10 +437,19 @@ def _provenance(ready: Prepared, config: InferConfig, networks: Networks) -> dic
         "n_resamples": config.stability,
         "directions": "one-pass" if networks.one_pass else "two-step" if colliders is not None else None,
         "n_cells_missing": 0 if ready.missing_md is None else int(ready.missing_md.sum()),
+        "missing": _share_missing(ready),
         "n_cells_set": 0 if ready.set_md is None else int(ready.set_md.sum()),
         "settings": settings,
         "changed": {name: value for name, value in asked.items() if value != _plain(FLAT[name])},
     }
+
+
+def _share_missing(ready: Prepared) -> dict[str, float]:
+    """Columns with cells that were filled in, and how many of theirs were."""
+    if ready.missing_md is None:
+        return {}
+    share_e = ready.missing_md.mean(axis=0).tolist()
+    return {ready.names[k]: share for k, share in zip(ready.varying.tolist(), share_e, strict=True) if share}
 
 
 def _plain(value: Any) -> Any:

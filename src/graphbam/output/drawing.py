@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -84,7 +85,7 @@ class Sheet:
     """
 
     def __init__(self, names: Sequence[str], strokes: Sequence[Stroke], frame: tuple[float, float]) -> None:
-        self.labels, self.strokes = [shorten(name) for name in names], list(strokes)
+        self.labels, self.strokes = tell_apart(names), list(strokes)
         size_d2 = measure_boxes(self.labels)
         layout = place(size_d2, self.strokes, frame)
         self.scale = min(LARGEST, *(room / max(need, 1.0) for room, need in zip(frame, layout.size, strict=True)))
@@ -102,11 +103,16 @@ class Sheet:
         self.top = margin
         return self.height + 2 * margin
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether arrows carry how sure they are, where there is room."""
+        return len(self.strokes) <= _NUMBERED and self.font > 6
+
     def draw(self, axes: Axes, colour_of: Callable[[int], str] | None = None) -> None:
         """Draw all of it; `colour_of` a variable, or by whether it has links."""
         for stroke, route in zip(self.strokes, self.routes, strict=True):
             self._draw_line(axes, stroke, route)
-        if len(self.strokes) <= _NUMBERED and self.font > 6:
+        if self.has_numbers:
             self._draw_numbers(axes, [trace(route) for route in self.routes])
         linked = {end for stroke in self.strokes for end in (stroke.i, stroke.j)}
         for node in range(len(self.labels)):
@@ -205,27 +211,48 @@ def trace(route_p2: Array, n_points: int = 14) -> Array:
     return np.concatenate([piece if k == 0 else piece[1:] for k, piece in enumerate(pieces)])
 
 
-def shorten(name: str) -> str:
+def shorten(name: str, limit: int = _NAME_LIMIT) -> str:
     """Cut a long name in its middle: names that begin alike often differ at the end."""
     name = " ".join(name.split())
-    if len(name) > _NAME_LIMIT:
-        name = f"{name[: _NAME_LIMIT - 7]}…{name[-6:]}"
+    if len(name) > limit:
+        name = f"{name[: limit - 7]}…{name[-6:]}"
     return name.replace("$", r"\$")
+
+
+def tell_apart(names: Sequence[str]) -> list[str]:
+    """Shorten names; those that would then read the same are cut less, as far as they need.
+
+    Examples
+    --------
+    >>> tell_apart(["median_household_income_of_2010", "median_household_savings_of_2010", "year"])
+    ['median_household_i…f_2010', 'median_household_s…f_2010', 'year']
+    """
+    labels = [shorten(name) for name in names]
+    for limit in range(_NAME_LIMIT + 5, max(map(len, names), default=0) + 5, 5):
+        count = Counter(labels)
+        labels = [
+            shorten(name, limit) if count[label] > 1 else label for name, label in zip(names, labels, strict=True)
+        ]
+    return labels
 
 
 def measure_boxes(labels: Sequence[str]) -> Array:
     """Width and height of a box around each label, in points, at `FONT`."""
+    wide_d = [measure_width(label, FONT) for label in labels]
+    return np.array([[max(2.2 * FONT, wide + 1.3 * FONT), 1.9 * FONT] for wide in wide_d], dtype=float)
+
+
+def measure_width(text: str, size: float) -> float:
+    """How wide a line of text is, in points."""
     import warnings
 
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    font = FontProperties(size=FONT)
+    plain, font = text.replace(r"\$", "$") or " ", FontProperties(size=size)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # letters the font lacks are told of when they are drawn
-        plain = [label.replace(r"\$", "$") for label in labels]
-        wide_d = [text_to_path.get_text_width_height_descent(text or " ", font, ismath=False)[0] for text in plain]
-    return np.array([[max(2.2 * FONT, wide + 1.3 * FONT), 1.9 * FONT] for wide in wide_d], dtype=float)
+        return float(text_to_path.get_text_width_height_descent(plain, font, ismath=False)[0])
 
 
 def _darkness(p: float) -> float:

@@ -21,7 +21,18 @@ from numpy.typing import NDArray
 from graphbam.errors import ConfigError, GraphbamError, GraphError
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON, Graph
-from graphbam.output.drawing import INK, MORAL_LINE, NODE, PAPER, QUIET, Sheet, Stroke, list_edges, shorten
+from graphbam.output.drawing import (
+    INK,
+    MORAL_LINE,
+    NODE,
+    PAPER,
+    QUIET,
+    Sheet,
+    Stroke,
+    list_edges,
+    measure_width,
+    shorten,
+)
 from graphbam.output.layout import can_lay_out
 
 if TYPE_CHECKING:
@@ -36,6 +47,9 @@ Array = NDArray[np.float64]
 DEPTH_COLOURS = ("#12466b", "#1f6f8b", "#2f9c95", "#7fb069", "#e6aa3c", "#dd6e42", "#b23a48")
 """From causes to effects; deeper levels repeat the last colour."""
 
+MOST_SCATTERS = 12
+"""Edges beyond this number get no scatter plot in the picture of a world."""
+
 _POINT_LIMIT = 1500  # scatter plots show at most this many samples
 _WIDTHS = (7.0, 26.0)  # of a picture of a graph, in inches
 _MOST_LINES, _MOST_NAMES = 400, 400  # of more, the likeliest, and those with lines
@@ -44,6 +58,7 @@ _READABLE = 6.5  # points; a picture grows until names are as large
 _LEGEND = "width of a line: how likely the link is"
 _LEGENDS = {
     "sure": "head and number: how likely that direction is, given the link · no head: direction left open",
+    "plain": "shade of a head: how likely that direction is, given the link · no head: direction left open",
     "open": "no heads: all directions are left open",
     "forced": "hollow head: by itself another direction is likelier, and only the graph as a whole needs this one",
     "guessed": "open head: a guess, data like these fit the other way as well",
@@ -64,7 +79,7 @@ def draw_world(
     bidirected: Iterable[tuple[str, str]] = (),
     set_md: NDArray[np.bool_] | None = None,
     title: str = "",
-    max_scatters: int = 12,
+    max_scatters: int = MOST_SCATTERS,
 ) -> Figure:
     """Draw a simulated world: its graph, and a scatter plot for each edge.
 
@@ -477,15 +492,25 @@ def _headline(source: Result | Graph, strokes: list[Stroke], cut: Cut) -> str:
     parts.append(str(cut))
     n_suspected = 0 if source.hidden_causes is None else int((np.triu(source.hidden_causes, 1) >= EVEN).sum())
     if n_suspected and not any(stroke.kind == "hidden" for stroke in strokes):  # a lone variable need not be unrelated
-        what = "1 pair that rather shares" if n_suspected == 1 else f"{n_suspected} pairs that rather share"
-        parts.append(f"not drawn: {what} a hidden cause")
+        parts.append(_spell_suspected(n_suspected, len(source.names)))
     return " · ".join(parts)
 
 
-def _spell_legend(strokes: list[Stroke]) -> list[str]:
+def _spell_suspected(n_pairs: int, n_variables: int) -> str:
+    """Pairs that rather have a hidden cause, or so many that it is doubt: as `Result.say_hidden` tells them apart."""
+    from graphbam.result import suspects_all
+
+    if suspects_all(n_pairs, n_variables):
+        return f"in doubt: one hidden factor behind {n_pairs} pairs"
+    what = "1 pair that rather shares" if n_pairs == 1 else f"{n_pairs} pairs that rather share"
+    return f"not drawn: {what} a hidden cause"
+
+
+def _spell_legend(strokes: list[Stroke], has_numbers: bool) -> list[str]:
     """What the lines mean; only what is there."""
     knows, has_arrows = any(stroke.sure is not None for stroke in strokes), any(s.is_directed for s in strokes)
-    there = {"sure": knows and has_arrows, "open": knows and not has_arrows}
+    ways = "open" if not has_arrows else "sure" if has_numbers else "plain"
+    there = {what: knows and what == ways for what in ("sure", "plain", "open")}
     there |= {"forced": any(s.is_forced and not s.is_guessed for s in strokes)}
     there |= {"guessed": any(stroke.is_guessed for stroke in strokes)}
     there |= {kind: any(stroke.kind == kind for stroke in strokes) for kind in ("hidden", "moral")}
@@ -495,19 +520,21 @@ def _spell_legend(strokes: list[Stroke]) -> list[str]:
 
 def _new_sheet(names: Sequence[str], strokes: list[Stroke], title: str) -> tuple[Axes, Sheet]:
     """A figure as wide as names need to be read, its height that of the drawing, title above and legend below."""
-    width, legend = _WIDTHS[0] + min(4.0, len(names) / 15), _spell_legend(strokes)
+    width = _WIDTHS[0] + min(4.0, len(names) / 15)
     frame = 72 * 0.96 * width, 72 * 0.66 * width
     sheet = Sheet(names, strokes, frame)
     if sheet.font < _READABLE and width < _WIDTHS[1]:
         width = min(_WIDTHS[1], width * _READABLE / sheet.font)
         frame = 72 * 0.96 * width, 72 * 0.66 * width
         sheet = Sheet(names, strokes, frame)
+    legend = _spell_legend(strokes, sheet.has_numbers)
     foot, head, tall = 14.0 * len(legend) + 8, 28.0, sheet.crop(margin=6.0)  # points
     height = (tall + foot + head) / 72
     figure = _new_figure(width, height)
     axes = figure.add_axes((0.02, foot / 72 / height, 0.96, tall / 72 / height))
     _points_of(axes)
-    figure.text(0.02, 1 - head / 144 / height, title, color=QUIET, fontsize=10.5, va="center")
+    font = 10.5 * min(1.0, 0.95 * frame[0] / measure_width(title, 10.5))  # screens draw letters a little wider
+    figure.text(0.02, 1 - head / 144 / height, title, color=QUIET, fontsize=font, va="center")
     font = min(8.5, 0.92 * width)
     for line, text in enumerate(legend):
         figure.text(0.02, (foot - 10 - 14 * line) / 72 / height, text, color=QUIET, fontsize=font, va="center")

@@ -183,7 +183,7 @@ def build_model(result: Result, cut: Cut | None = None) -> dict[str, Any]:
         "histogram": np.histogram(p_n, bins=20, range=(0, 1))[0].tolist(),
         "levels": [_model_level(p_n, level) for level in FDR_LEVELS],
         "changes": list(result.changes),
-        "warnings": list(result.warnings),
+        "warnings": [*result.warnings, *filter(None, [result.say_hidden()])],
         "domain": _model_domain(result.domain),
         "provenance": _list_provenance(result),
         "calls": _spell_calls(result),

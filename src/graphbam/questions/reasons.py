@@ -12,7 +12,7 @@ import base64
 import html
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -83,6 +83,8 @@ class Reasons:
     names: tuple[str, ...]
     unlike: bool
     """Whether the table is unlike those of training."""
+    filled: Mapping[str, float]
+    """Which of the two had missing cells, and the share of them, which correlations count as they were filled in."""
 
     @property
     def explained_by(self) -> tuple[str, ...]:
@@ -144,7 +146,11 @@ class Reasons:
         lines += self._say_explained()
         if len(self.steps) > 1:
             lines.append(self._say_all(self.steps[-1]))
-        return lines + self._say_conflict()
+        return lines + self._say_filled() + self._say_conflict()
+
+    def _say_filled(self) -> list[str]:
+        shares = [f"{share:.0%} of {name}" for name, share in self.filled.items() if share >= 0.01]
+        return [f"{_join(shares)} was missing: correlations count cells that were filled in."] if shares else []
 
     def _note_chance(self, step: Evidence) -> str:
         assert self.rows is not None
@@ -317,6 +323,7 @@ def find_reasons(result: Result, a: str, b: str) -> Reasons:
         places=(i, j),
         names=result.names,
         unlike=result.domain.get("verdict") == "outside",
+        filled={name: share for name, share in result.provenance.get("missing", {}).items() if name in (a, b)},
     )
 
 

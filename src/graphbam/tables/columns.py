@@ -219,9 +219,9 @@ def _code_objects(column: pd.Series, encode: bool) -> Coded:
     if is_text.sum() == cells.notna().sum() and words.str.lower().isin(_TRUE_FALSE).all():
         return Coded(_look_up(cells.str.lower(), _TRUE_FALSE), "true/false read as 1/0")
     dates = read_dates(cells) if is_text.sum() == cells.notna().sum() else None
-    if dates is not None and dates.days is not None:
+    if dates is not None and dates.days is not None and encode:
         coded = _code_dates(dates.days, encode)
-        return replace(coded, note=f"{coded.note}, read {dates.rule}") if encode and dates.rule else coded
+        return replace(coded, note=f"{coded.note}, read {dates.rule}") if dates.rule else coded
     if dates is not None:
         at = int(is_text.argmax())
         tell = ", of which no day tells whether they are written day first or month first: write them year first"

@@ -2,8 +2,8 @@
 
 Files are recognised by their content, not only by their suffix: text with any common delimiter, parquet, feather, npy,
 spreadsheets, Stata, also packed (`graphbam.tables.formats`). In memory: pandas, polars and arrow tables, arrays,
-tensors, sparse matrices, AnnData, dicts of columns, open files. What had to be guessed or changed is listed in
-``Table.changes``. Of a very long table only some rows are read (`graphbam.tables.limit`).
+tensors, sparse matrices, AnnData, dicts of columns, lists of records, open files. What had to be guessed or changed is
+listed in ``Table.changes``. Of a very long table only some rows are read (`graphbam.tables.limit`).
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def _load_stream(stream: Any, limit: RowLimit) -> tuple[Parsed, str]:
 
 
 def _load_memory(data: Any) -> tuple[pd.DataFrame, str]:
-    """DataFrames of every kind, AnnData, mappings, arrays: told apart by what they can do."""
+    """DataFrames of every kind, AnnData, mappings, records, arrays: told apart by what they can do."""
     if isinstance(data, pd.DataFrame):
         return data, "a DataFrame"
     if isinstance(data, pd.Series):
@@ -279,6 +279,8 @@ def _load_memory(data: Any) -> tuple[pd.DataFrame, str]:
         return _load_memory(data.to_pandas())[0], f"a {type(data).__name__}"
     if isinstance(data, Mapping) and not hasattr(data, "toarray"):  # some sparse matrices are mappings too
         return _load_mapping(data), "a mapping"
+    if isinstance(data, (list, tuple)) and data and all(isinstance(row, Mapping) for row in data):
+        return pd.DataFrame(list(data)), "a list of records"
     return _load_array(data), "an array"
 
 

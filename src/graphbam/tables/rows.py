@@ -39,6 +39,9 @@ TREND_DEGREE = 5
 SLIGHT = 0.1
 """Redundancy that a trend may leave in sorted rows."""
 
+EVENLY = 1.2
+"""Steps of a column for the time differ by less than this factor, as days, months and years do."""
+
 CLEAR = 4.5
 """Standard errors from zero beyond which the correlation of neighbours in one column is no chance."""
 
@@ -104,8 +107,21 @@ def read_order(x_md: NDArray[np.float64]) -> RowOrder:
     if not redundancy:  # of two columns that resemble their neighbours there is none, of one there may be
         return RowOrder(0.0, sorted_only=_is_sorted_only(z_md))
     order_mk = find_order(z_md)
-    sorted_only = order_mk is not None and _sum_lags(_leave(z_md, order_mk)) < SLIGHT
+    if order_mk is None:
+        return RowOrder(redundancy, sorted_only=False)
+    sorted_only = _sum_lags(_leave(z_md, order_mk)) < SLIGHT and not _has_series(z_md, order_mk)
     return RowOrder(0.0 if sorted_only else redundancy, sorted_only)
+
+
+def _has_series(z_md: NDArray[np.float64], order_mk: NDArray[np.float64]) -> bool:
+    """Whether rows are in the order of time alone, by even steps, and a trend leaves neighbours alike in some column.
+
+    A single series has no other to be compared with. The time itself is not taken away with the trend: how long months
+    are has the period of a year, and so have seasons.
+    """
+    step_mk, others_md = np.abs(np.diff(order_mk, axis=0)), z_md[:, ~_never_turn(z_md)]
+    is_time = (step_mk.max(axis=0) <= EVENLY * step_mk.min(axis=0)).all()
+    return bool(is_time and _resemble(_leave(others_md, order_mk[:, :0])).any())
 
 
 def _is_sorted_only(z_md: NDArray[np.float64]) -> bool:

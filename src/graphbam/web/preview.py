@@ -111,8 +111,10 @@ def _describe(frame: pd.DataFrame, name: str, choices: Mapping[str, Any], ready:
     """One column: what it holds, and what happens to it."""
     column = frame[name]
     plain = code_column(column, name, encode=False)
-    kind = _spell_kind(column, plain.values, plain.is_label, plain.note)
-    is_text = plain.values is None and not plain.is_label
+    first = next((other for other in frame.columns if other not in choices.get("drop", ())), None)
+    is_label = plain.is_label and (bool(choices.get("encode")) or name == first)  # as `graphbam.tables.read` has it
+    is_text = plain.values is None and not is_label
+    kind = _spell_kind(column, plain.values, is_label, plain.note)
     missing = float(np.isnan(plain.values).mean()) if plain.values is not None else float(column.isna().mean())
     return {
         "name": name,
@@ -121,7 +123,7 @@ def _describe(frame: pd.DataFrame, name: str, choices: Mapping[str, Any], ready:
         "missing": missing,
         "shown": [_show(cell) for cell in column.dropna().unique()[:VALUES_SHOWN]],
         "targets": is_text and names_targets(column, [other for other in frame.columns if other != name]),
-        "fate": _tell_fate(name, is_text, plain.is_label, choices, ready),
+        "fate": _tell_fate(name, is_text, is_label, choices, ready),
     }
 
 

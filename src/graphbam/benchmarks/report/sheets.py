@@ -91,8 +91,17 @@ def to_markdown(sheet: Sheet, level: int = 3) -> str:
     |---|---:|
     | a\\|b | **.9** |
     <BLANKLINE>
+    >>> print(to_markdown(Sheet("t", "What failed", "Fits without an answer.", "make it", ("method", "AP"), [])))
+    ### What failed
+    <BLANKLINE>
+    Fits without an answer.
+    <BLANKLINE>
+    There is nothing to list.
+    <BLANKLINE>
     """
     lines = [f"{'#' * level} {escape_markdown(sheet.title)}", "", escape_markdown(sheet.about), ""]
+    if not sheet.rows:
+        return "\n".join([*lines, "There is nothing to list.", ""])
     lines += [*(f"    {line}" for line in sheet.command.splitlines()), ""]
     lines += ["| " + " | ".join(map(escape_markdown, sheet.head)) + " |"]
     lines += ["|" + "|".join("---:" if is_number else "---" for is_number in number_columns(sheet)) + "|"]
