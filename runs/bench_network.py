@@ -7,6 +7,7 @@
     python runs/bench_network.py --device cuda --layers
     python runs/bench_network.py --device cuda --kernels
     python runs/bench_network.py --device cuda --attention
+    python runs/bench_network.py --device cuda --steps
 
 On a GPU: forward and backward at (d=55, M=525, 16 tables) and (d=20, M=150, 32 tables), plain, compiled, and compiled
 and replayed as a CUDA graph; peak memory; the logarithm alone. On a CPU: the forward pass by `graphbam.nn.cpu`, with
@@ -15,7 +16,8 @@ bfloat16 products where the processor has units for them and without, and throug
 `--throughput`: tables a second in whole optimiser steps, where shapes are drawn as the paper draws them. With
 `--layers`: forward and backward of every kind of layer on its own. With `--kernels`: which kinds of kernels a pass
 consists of, and the ones that take longest. Both at four shapes. With `--attention`: attention layers by each of
-the kernels that PyTorch has for it, over few attributes by sums of products too, and over samples in stretches.
+the kernels that PyTorch has for it, by tiles, over few attributes by sums of products too, and over samples in
+stretches. With `--steps`: whole optimiser steps of every answer, and which kinds of kernels they consist of.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.values import sample_tables
 from graphbam.training.config import TrainConfig
 from graphbam.training.data import AnswerBatch, AnyBatch, Batch, Shape, shape_grid
+from graphbam.training.loop import compile_at_scale
 from graphbam.training.objectives import AnswerTask, EdgeTask, edge_loss
 from graphbam.training.step import Stepper
 
@@ -57,13 +60,17 @@ MORE_SHAPES = SHAPES | {"wide": (4, 1000, 100), "short": (96, 50, 40)}
 """… and layer by layer."""
 
 KERNELS = {
-    "attention": ("flash", "fmha", "sdpa"),
+    "attention": ("flash", "fmha", "sdpa", "attend_"),
+    "lists of weights": ("multi_tensor",),
     "inverse factors": ("invert_factor",),
     "compiled": ("triton",),
     "products": ("gemm", "cutlass", "cublas", "nvjet", "splitk"),
     "copies": ("memcpy", "memset"),
 }
 """Kinds of kernels, by parts of their names; the rest are operations of PyTorch that were not compiled."""
+
+STEPPED = ((20, 600, 20), (96, 50, 40))
+"""The same of whole optimiser steps."""
 
 ATTENDED = (*MORE_SHAPES.values(), (100, 600, 2))
 """Tables, samples and variables at which attention is timed by itself."""
@@ -98,6 +105,7 @@ def main() -> None:
     parser.add_argument("--layers", action="store_true", help="every kind of layer on its own, instead of whole passes")
     parser.add_argument("--kernels", action="store_true", help="kinds of kernels, instead of whole passes")
     parser.add_argument("--attention", action="store_true", help="attention by each kernel, instead of whole passes")
+    parser.add_argument("--steps", action="store_true", help="whole optimiser steps, instead of passes")
     parser.add_argument("--stretch", type=int, help="most samples that see each other; default: what the design has")
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -113,6 +121,9 @@ def run(options: argparse.Namespace) -> None:
         return
     if options.attention:
         print_attention(options.device)
+        return
+    if options.steps:
+        print_steps(options.device)
         return
     if options.throughput:
         for design in options.designs:
@@ -310,16 +321,40 @@ def print_kernels(design: str, device: str, most: int = 15) -> None:
         network.compile_blocks()
     for shape in MORE_SHAPES.values():
         x_bmd = torch.randn(*shape, generator=torch.Generator().manual_seed(0)).to(device)
-        times = profile_pass(network, x_bmd)
-        kinds: dict[str, list[float]] = {}
-        for name, parts in times.items():
-            kind = next((k for k, words in KERNELS.items() if any(w in name.lower() for w in words)), "other")
-            kinds.setdefault(kind, []).extend(parts)
-        print(f"\n{design}, {shape}\n| kind of kernel | launches | ms |\n|---|---|---|")
-        for kind, parts in sorted(kinds.items(), key=lambda item: -sum(item[1])):
-            print(f"| {kind} | {len(parts)} | {sum(parts):.2f} |")
-        for name, parts in sorted(times.items(), key=lambda item: -sum(item[1]))[:most]:
-            print(f"{sum(parts):8.3f} ms {len(parts):5d} × {name[:90]}", flush=True)
+        print(f"\n{design}, {shape}")
+        print_kinds(profile_pass(network, x_bmd), most)
+
+
+def print_kinds(times: dict[str, list[float]], most: int = 15) -> None:
+    """Time and launches by kind of kernel, and the longest kernels."""
+    kinds: dict[str, list[float]] = {}
+    for name, parts in times.items():
+        kind = next((k for k, words in KERNELS.items() if any(w in name.lower() for w in words)), "other")
+        kinds.setdefault(kind, []).extend(parts)
+    print("| kind of kernel | launches | ms |\n|---|---|---|")
+    for kind, parts in sorted(kinds.items(), key=lambda item: -sum(item[1])):
+        print(f"| {kind} | {len(parts)} | {sum(parts):.2f} |")
+    for name, parts in sorted(times.items(), key=lambda item: -sum(item[1]))[:most]:
+        print(f"{sum(parts):8.3f} ms {len(parts):5d} × {name[:90]}", flush=True)
+
+
+def print_steps(device: str) -> None:
+    """Whole optimiser steps of every answer, by Muon: milliseconds, and the kinds of kernels they consist of."""
+    task, config = AnswerTask(), TrainConfig.answers(network=DESIGNS["answers"]())
+    network = EdgeNet(config.network).to(device)
+    if device == "cuda":
+        compile_at_scale(network.compile_blocks(), task, torch.device(device))
+    settings = {name: getattr(config, name) for name in ("weight_decay", "clip_norm", "ema_decay")}
+    stepper = Stepper(network, task, capture=device == "cuda", muon=True, **settings)
+    for sizes in STEPPED:
+        batch = random_batch(Shape(*sizes), device, answers=True)
+        for _ in range(3):  # compiles, records, replays
+            stepper.step(batch, 1e-6)
+        began = synchronised_clock(device)
+        for _ in range(5):
+            stepper.step(batch, 1e-6)
+        print(f"\n{sizes}: {(synchronised_clock(device) - began) * 200:.2f} ms a step")
+        print_kinds(profile(partial(stepper.step, batch, 1e-6), device))
 
 
 def profile_pass(network: EdgeNet, x_bmd: Tensor) -> dict[str, list[float]]:
@@ -329,11 +364,16 @@ def profile_pass(network: EdgeNet, x_bmd: Tensor) -> dict[str, list[float]]:
         torch.autograd.grad(network(x_bmd).square().mean(), list(network.parameters()))
 
     work()
-    on_gpu = x_bmd.is_cuda
+    return profile(work, x_bmd.device.type)
+
+
+def profile(work: Callable[[], None], device: str) -> dict[str, list[float]]:
+    """Milliseconds of every launch, by the name of the kernel; of every operation, on a CPU."""
+    on_gpu = device == "cuda"
     kind = torch.profiler.ProfilerActivity.CUDA if on_gpu else torch.profiler.ProfilerActivity.CPU
     with torch.profiler.profile(activities=[kind]) as profiler:
         work()
-        synchronised_clock(x_bmd.device.type)
+        synchronised_clock(device)
     times: dict[str, list[float]] = {}
     for event in profiler.events():
         microseconds = event.device_time if on_gpu else event.self_cpu_time_total

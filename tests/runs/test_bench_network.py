@@ -31,6 +31,17 @@ def test_kernels_are_counted_by_kind(run_script, tiny_config, monkeypatch, capsy
     assert all(int(row[1]) > 0 and float(row[2].removesuffix(" |")) >= 0 for row in rows)
 
 
+def test_whole_steps_are_timed_and_taken_apart(run_script, tiny_config, monkeypatch, capsys):
+    script = run_script("bench_network", run_name="bench_network")
+    config = tiny_config("default", marks=True, answers=True)
+    monkeypatch.setitem(script["DESIGNS"], "answers", lambda: config)
+    monkeypatch.setitem(script["print_steps"].__globals__, "STEPPED", ((2, 9, 5), (1, 12, 4)))
+    script["print_steps"]("cpu")
+    out = capsys.readouterr().out
+    assert all(float(line.split()[-4]) > 0 for line in out.splitlines() if line.endswith("ms a step"))
+    assert out.count("ms a step") == out.count("| other |") == 2
+
+
 def test_attention_is_timed_by_every_kernel(run_script, monkeypatch, capsys):
     script = run_script("bench_network", run_name="bench_network")
     sizes = {"ATTENDED": ((2, 12, 3), (2, 5, 4)), "COMPILED_WITH": (2, 4, 3), "FEW": ((2, 5, 3),)}
