@@ -15,6 +15,7 @@ from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fit
 from graphbam.simulation import SimulationConfig, simulate
 from graphbam.tables.rows import count_rows, measure_redundancy
 from graphbam.training import TrainConfig, finetune
+from graphbam.training.data import shape_grid
 from graphbam.training.finetune import as_answer_batch, as_batch, fine_tune, own_batches, read_pairs
 from graphbam.training.objectives import answer_loss, edge_loss
 
@@ -150,9 +151,12 @@ def test_replay_has_the_worlds_and_shapes_that_the_weights_know(loaded, monkeypa
     for train in (stored, {}):
         known = dataclasses.replace(loaded, header=Header(train=train))
         finetune._replay(known, 0, torch.device("cpu"))
-    names = ("simulation", "variables", "samples", "stagger", "largest_table")
+    names = ("simulation", "variables", "samples", "stagger")
     for config, expected in zip(seen, (trained, TrainConfig()), strict=True):
         assert all(getattr(config, name) == getattr(expected, name) for name in names)
+    assert [config.largest_table for config in seen] == [300, finetune.LARGEST_REPLAYED]
+    most = max(shape.n_tables * shape.n_samples * shape.n_variables for shape in shape_grid(seen[1]))
+    assert most <= finetune.LARGEST_REPLAYED  # a step of four large tables took a minute on a CPU
 
 
 def test_resampled_rows_are_counted_for_what_they_are_worth(pairs):

@@ -40,6 +40,9 @@ SAVE_SECONDS = 60.0
 MOST_TABLES = 16
 """Equal-shaped tables that go into one step together."""
 
+LARGEST_REPLAYED = 40_000
+"""Cells of the largest simulated table among the tables of others."""
+
 
 def fine_tune(
     weights: str | LoadedWeights,
@@ -241,12 +244,15 @@ def _draw_rows(rng: torch.Generator, single: Batch | AnswerBatch) -> Batch | Ans
 
 
 def _replay(loaded: LoadedWeights, seed: int, device: torch.device) -> Iterator[Batch | AnswerBatch]:
-    """The stream the weights were trained on, in small batches and at its full range of shapes."""
+    """The stream the weights were trained on, in small batches: single tables where they are large, none beyond
+    `LARGEST_REPLAYED`, or a CPU would wait minutes for a step."""
     stored = loaded.header.train or {}
-    names = ("simulation", "variables", "samples", "stagger", "largest_table")
+    names = ("simulation", "variables", "samples", "stagger")
     known = {name: stored[name] for name in names if name in stored}
     plain = (TrainConfig.answers() if loaded.gives_answers else TrainConfig()).to_dict() | known
     small = {"seed": seed + 1, "cells_per_step": 24_000, "curriculum_start": 1.0, "burst": 4, "window": 4}
+    largest = min(stored.get("largest_table") or LARGEST_REPLAYED, LARGEST_REPLAYED)
+    small |= {"min_tables": 1, "largest_table": largest}
     stream = Stream(TrainConfig.from_dict(plain | small), device)
     return (batch for batch in stream if isinstance(batch, Batch | AnswerBatch))
 
