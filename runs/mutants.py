@@ -486,10 +486,31 @@ MUTANTS = (
     ),
     Mutant(
         "training/muon.py",
-        "p.sub_(rate * (0.2 * max(rows, columns) ** 0.5) * update_nrc.reshape(p.shape))",
-        "p.sub_(rate * (0.2 * min(rows, columns) ** 0.5) * update_nrc.reshape(p.shape))",
+        "update_nrc = rate * (0.2 * max(rows, columns) ** 0.5) * orthogonalise(ahead_nrc)",
+        "update_nrc = rate * (0.2 * min(rows, columns) ** 0.5) * orthogonalise(ahead_nrc)",
         "tests/training/test_muon.py",
         "steps of Muon are too short for matrices that are not square",
+    ),
+    Mutant(
+        "nn/tiles.py",
+        "steps = (n_samples * n_variables, 1, n_variables)",
+        "steps = (n_samples * n_variables, 1, n_samples)",
+        "tests/nn/test_tiles.py",
+        "tiles along samples take the wrong cells",
+    ),
+    Mutant(
+        "nn/tiles.py",
+        "per_tile, n_positions = tile // n_variables * n_variables, n_tables * n_samples * n_variables",
+        "per_tile, n_positions = tile, n_tables * n_samples * n_variables",
+        "tests/nn/test_tiles.py",
+        "rows of a table are cut between two tiles",
+    ),
+    Mutant(
+        "training/loop.py",
+        "fewer = all(getattr(old, name) >= getattr(new, name) for name in _SHRINKING)",
+        "fewer = True",
+        "tests/training/test_loop.py",
+        "a run begins with layers over samples that its weights do not have",
     ),
     Mutant(
         "training/calibration.py",

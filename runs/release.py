@@ -151,8 +151,9 @@ def calibrate_edges(loaded: LoadedWeights, config: SimulationConfig, n_tables: i
 
 def domain_ranges(config: TrainConfig, n_tables: int) -> dict[str, list[float]]:
     """Ranges from worlds with independent rows and nothing hidden: a few training tables are otherwise, but every user
-    wants to be told."""
-    plain: dict[str, Any] = {"autocorrelated": 0.0, "sluggish": 0.0, "confounded": 0.0}
+    wants to be told. Nor is anything missing: gaps that come in blocks are filled in alike, and look like dependent
+    rows."""
+    plain: dict[str, Any] = {"autocorrelated": 0.0, "sluggish": 0.0, "confounded": 0.0, "missing": 0.0}
     for field in ("worlds", "small_worlds"):
         shares = getattr(config.simulation, field)
         plain[field] = {name: share for name, share in shares.items() if name not in SERIES}

@@ -74,7 +74,6 @@ def main() -> None:
     parser.add_argument("--workers", type=int, help="processes that simulate; by default, on a GPU, all cores but two")
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
-    torch._dynamo.config.recompile_limit = 64  # every lever may bring layers of its own
     judges = make_judges(options.tables)
     for lever in options.levers:
         row = measure(lever, options, judges)

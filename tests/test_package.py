@@ -1,4 +1,4 @@
-"""What travels in the wheel: everything that a user uses, and nothing else; 4 MB at most."""
+"""What travels in the wheel: everything that a user uses, and nothing else; 4.5 MB at most."""
 
 import tomllib
 import zlib
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "graphbam"
 PATTERNS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["graphbam"]
 
-MOST_BYTES = 4_000_000
+MOST_BYTES = 4_500_000
 
 
 def data_files():

@@ -35,6 +35,9 @@ RUN = "checkpoint.safetensors"
 WEIGHTS = "weights.safetensors"
 LOG = "log.jsonl"
 
+MOST_VARIANTS = 64
+"""Times that one function may be compiled."""
+
 _GROWING = ("pair_layers", "sharp_correlations", "marks", "answers")
 """What a network may have more than the weights it begins with. New features of pairs and new answers come last in the
 layers that read or give them."""
@@ -278,8 +281,11 @@ def new_network(config: TrainConfig, device: torch.device) -> Network:
 def compile_at_scale(network: Network, task: Task, device: torch.device) -> None:
     """Trigger compilation on a batch of typical size and unrelated dimensions.
 
-    The compiler plans reductions for the sizes it sees first, and takes equal sizes for the same size.
+    The compiler plans reductions for the sizes it sees first, and takes equal sizes for the same size. Layers of a kind
+    share what is compiled, along both axes and for few attributes and many, which is more than it allows by default;
+    beyond that it would give up without a word.
     """
+    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MOST_VARIANTS)
     network(*task.example(device)).sum().backward()
     network.zero_grad(set_to_none=True)
 
