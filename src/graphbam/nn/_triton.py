@@ -46,7 +46,7 @@ def _place(n_inner, outer_step, inner_step, line, per_tile, n_positions, TILE: t
 @triton.jit
 def _weigh(q, k, there, which, scale):
     """softmax(Q Kᵀ · scale) within lines; rows that are not there are even."""
-    scores = tl.dot(q, tl.trans(k)) * (scale * 1.4426950408889634)
+    scores = tl.dot(q, tl.trans(k)) * (scale * 1.4426950408889634)  # 1 / log 2, for powers of two
     seen = (which[:, None] == which[None, :]) & there[None, :]
     scores = tl.where(seen, scores, -1e30)
     weights = tl.exp2(scores - tl.max(scores, 1)[:, None])
