@@ -375,7 +375,8 @@ class _LayOut(torch.autograd.Function):
     """W Zᵀ for each table: (B, N, P), (E, P) → (B, E, N).
 
     Products can read either factor the other way round, and so axes are swapped on the way, here and in the slopes. By
-    themselves, slopes would come back with their axes swapped, and copies that mend it took 5.7 of the 48 ms of a step (docs/performance.md).
+    themselves, slopes would come back with their axes swapped, and the copies that mend it took 5.7 of the 48 ms of a
+    step (docs/performance.md).
     """
 
     @staticmethod
