@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from graphbam.nn import spd, tiles
+from graphbam.nn import fused, spd, tiles
 
 Axis = Literal["attributes", "samples"]
 
@@ -102,9 +102,17 @@ class AxialAttention(nn.Module):
         nn.init.uniform_(self.qkv, -(channels**-0.5), channels**-0.5)
 
     def forward(self, x_bmdc: Tensor) -> Tensor:
+        by_tiles = tiles.fits(x_bmdc, x_bmdc.shape[2 if self.axis == "attributes" else 1], self.size)
+        if by_tiles and self.out is not None and fused.fits(x_bmdc, 3 * x_bmdc.shape[-1]):
+            weights = (self.norm.weight, self.norm.bias, self.qkv, self.out.weight, self.residual.scale)
+            return fused.Attention.apply(x_bmdc, *weights, self.axis == "samples", self.norm.eps)
+        return self._attend_in_steps(x_bmdc, by_tiles=by_tiles)
+
+    def _attend_in_steps(self, x_bmdc: Tensor, *, by_tiles: bool) -> Tensor:
+        """Projection, attention and residual as operations of their own."""
         few = self.axis == "attributes" and x_bmdc.shape[2] <= SHORT and torch.compiler.is_compiling()
-        length, scale = x_bmdc.shape[2 if self.axis == "attributes" else 1], self.size**-0.5
-        if not few and tiles.fits(x_bmdc, length, self.size):
+        scale = self.size**-0.5
+        if by_tiles and not few:
             return self.add(x_bmdc, tiles.attend(self._project(x_bmdc), self.axis == "samples", scale).flatten(-2))
         padding = -self.size % 8 if x_bmdc.is_cuda else 0  # flash attention wants multiples of 8; zeros change nothing
         q, k, v = self.read(x_bmdc, padding)
@@ -189,6 +197,9 @@ class Dense(nn.Module):
         self.residual = Residual(channels)
 
     def forward(self, x: Tensor) -> Tensor:
+        if self.down is not None and fused.fits(x, x.shape[-1]):
+            linear = (self.up.weight, self.up.bias, self.down.weight, self.down.bias)
+            return fused.Dense.apply(x, self.norm.weight, self.norm.bias, *linear, self.residual.scale, self.norm.eps)
         y = self.up(self.norm(x)).relu()
         return self.residual(x, y if self.down is None else self.down(y))
 
@@ -351,6 +362,10 @@ class PairBlock(nn.Module):
         self.dense = Dense(channels, 2 * channels)
 
     def forward(self, z_bddp: Tensor, rsqrt_d: Tensor, both_b1dd: Tensor | None = None) -> Tensor:
+        if both_b1dd is None and fused.multiplies(z_bddp, len(self.sides.weight)):
+            linear = (self.sides.weight, self.sides.bias, self.out.weight, self.out.bias)
+            weights = (self.norm.weight, self.norm.bias, *linear, self.residual.scale)
+            return self.dense(fused.Products.apply(z_bddp, *weights, self.norm.eps))
         sides = lay_out(self.sides, self.norm(z_bddp))
         sides = sides if both_b1dd is None else sides * both_b1dd.to(sides.dtype)
         a1, b1, a2, b2, a3, b3 = sides.chunk(6, 1)
