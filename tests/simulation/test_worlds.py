@@ -14,6 +14,8 @@ from graphbam.simulation.labels import NOT_APPLICABLE, reach
 from graphbam.simulation.worlds import (
     SERIES,
     SETTABLE,
+    blend,
+    blend_rising,
     by_depth,
     choose_levels,
     draw_weights,
@@ -289,8 +291,9 @@ def share_right(pairs, habit):
 
 
 @pytest.fixture(scope="module")
-def found_pairs():
-    return pairs_of("as-found", 1500)
+def even_pairs():
+    """Pairs of the worlds in which no habit helps."""
+    return {"as-found": pairs_of("as-found", 1500), "blended": pairs_of("blended", 800)}
 
 
 def test_only_where_causes_were_chosen_have_they_fewer_levels():
@@ -352,8 +355,44 @@ def test_flows_join_part_or_do_both():
 
 
 @each("habit", HABITS)
-def test_the_looks_of_a_pair_do_not_tell_its_direction(found_pairs, habit):
-    assert 0.4 < share_right(found_pairs, habit) < 0.6
+@each("name", ["as-found", "blended"])
+def test_the_looks_of_a_pair_do_not_tell_its_direction(even_pairs, name, habit):
+    assert 0.4 < share_right(even_pairs[name], habit) < 0.6
+
+
+def test_blended_effects_follow_their_causes_closely_or_hardly(even_pairs):
+    explained_n = torch.tensor([explained(cause, effect) for cause, effect in even_pairs["blended"]])
+    assert explained_n.quantile(0.1) < 0.3 < 0.85 < explained_n.quantile(0.9)
+
+
+def test_half_of_the_blended_tables_are_measured_with_a_small_error():
+    """All variables are held: what is left is the error, the same for all columns of a table."""
+    error_be = WORLDS["blended"](generator(), 200, 3, 400, hold_all(200, 3, torch.zeros(400))).x_bme.std(1)
+    exact_b = (error_be == 0).all(1)
+    assert 0.4 < exact_b.float().mean() < 0.6
+    assert 0.1 < error_be.max() < 0.17
+    torch.testing.assert_close(error_be, error_be.mean(1, keepdim=True).expand(-1, 3), rtol=0.2, atol=0)
+
+
+@each("function", [blend, blend_rising])
+def test_a_blend_follows_each_argument_as_far_as_it_reaches(function):
+    x_nm, e_nm, other_nm = torch.randn(3, 40, 300, generator=generator(1))
+
+    def change(reach):
+        reach_n2 = torch.tensor([reach]).expand(40, 2)
+        y_nm, z_nm = (function(generator(), x_nm, noise_nm, reach_n2) for noise_nm in (e_nm, other_nm))
+        return (y_nm - z_nm).square().mean()
+
+    assert change((1.0, 0.0)) == 0
+    assert change((1.0, 0.1)) < 0.2 < change((1.0, 1.0)) < change((0.1, 1.0))
+
+
+def test_waves_turn_and_rising_blends_never_do():
+    x_nm = torch.linspace(-2, 2, 100).expand(200, 100)
+    e_nm = torch.randn(200, 1, generator=generator(1)).expand(200, 100)
+    waves, rising = (function(generator(), x_nm, e_nm, torch.ones(200, 2)) for function in (blend, blend_rising))
+    assert (rising.diff(dim=1) >= 0).all()
+    assert (waves.diff(dim=1).sign().diff(dim=1) != 0).any(1).float().mean() > 0.8
 
 
 @each("preset", ["broad", "textbook"])

@@ -24,7 +24,8 @@ NOISE_NAMES = "exponential, gaussian, gumbel, laplace, mixture, student, uniform
 
 
 WORLD_NAMES = (
-    "as-found, collinear, counts, designed, flows, gene-dynamics, monitoring, questionnaire, recorded, single-cell"
+    "as-found, blended, collinear, counts, designed, flows, gene-dynamics, monitoring, questionnaire, recorded, "
+    "single-cell"
 )
 
 

@@ -427,7 +427,8 @@ PRESETS["broad"] = dataclasses.replace(
     missing=0.20,
     worlds={
         "as-found": 0.08,
-        "recorded": 0.14,
+        "recorded": 0.12,
+        "blended": 0.03,
         "textbook": 0.14,
         "designed": 0.05,
         "monitoring": 0.07,
@@ -439,8 +440,9 @@ PRESETS["broad"] = dataclasses.replace(
         "questionnaire": 0.03,
     },
     small_worlds={
-        "as-found": 0.16,
-        "recorded": 0.36,
+        "as-found": 0.15,
+        "recorded": 0.30,
+        "blended": 0.12,
         "designed": 0.12,
         "textbook": 0.06,
         "monitoring": 0.06,
