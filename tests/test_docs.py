@@ -145,7 +145,7 @@ def test_the_page_of_hidden_causes_names_those_of_its_world():
         map(frozenset, said["world"].bidirected)
     )
     assert said["result"].say_hidden().startswith("6 pairs")
-    silent, alarmed = (rerun(read_blocks("hidden.md")[0], "seed=3", f"seed={seed}") for seed in (9, 36))
+    silent, alarmed = (rerun(read_blocks("hidden.md")[0], "seed=142", f"seed={seed}") for seed in (9, 36))
     assert silent["world"].bidirected
     assert silent["result"].say_hidden() == ""
     assert alarmed["result"].say_hidden().startswith("15 pairs")

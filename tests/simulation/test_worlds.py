@@ -14,6 +14,8 @@ from graphbam.simulation.labels import NOT_APPLICABLE, reach
 from graphbam.simulation.worlds import (
     SERIES,
     SETTABLE,
+    blend,
+    blend_rising,
     by_depth,
     choose_levels,
     draw_weights,
@@ -78,6 +80,50 @@ def test_single_cells_are_counts_with_many_zeros():
     assert 0.15 < whole.float().mean() < 0.55
     assert x_bme.min() == 0
     assert 0.2 < (x_bme == 0).float().mean() < 0.8
+
+
+def hold_all(n_tables, n_variables, value_m):
+    """An experiment that sets every variable of every table, row by row, to the same values."""
+    size = (n_tables, n_variables, len(value_m))
+    return SetCells(torch.ones(size).bool(), torch.zeros(size[:2]), value_m.expand(size))
+
+
+def is_whole(x):
+    return (x - x.round()).abs() < 1e-3
+
+
+def test_counts_are_whole_numbers_of_rare_and_of_frequent_things():
+    x_bem = WORLDS["counts"](generator(), 300, 8, 200).x_bme.mT
+    raw_be, logs_be, roots_be = (is_whole(n_bem).all(2) for n_bem in (x_bem, x_bem.expm1(), x_bem.square()))
+    one_way_b = torch.stack([raw_be.all(1), logs_be.all(1), roots_be.all(1)]).any(0)
+    assert 0.65 < one_way_b.float().mean() < 0.85  # some columns of all others are no counts
+    for shown_be, share in ((raw_be, 0.4), (logs_be & ~raw_be, 0.4), (roots_be & ~raw_be, 0.2)):
+        assert abs(shown_be[one_way_b].all(1).float().mean() - share) < 0.12
+    assert 0.8 < (raw_be | logs_be | roots_be).float().mean() < 0.95
+    mean_n = x_bem[raw_be].mean(1)
+    assert mean_n.quantile(0.1) < 1 < 20 < mean_n.quantile(0.9)
+    assert x_bem[raw_be].min() == 0
+
+
+def test_more_is_counted_where_the_rate_is_higher():
+    value_m = torch.tensor([-1.0, 0.0, 1.0]).repeat(300)
+    x_bem = WORLDS["counts"](generator(), 100, 4, 900, hold_all(100, 4, value_m)).x_bme.mT
+    low_be, middle_be, high_be = (x_bem[..., value_m == value].mean(2) for value in (-1, 0, 1))
+    assert ((low_be < middle_be) & (middle_be < high_be)).float().mean() > 0.97
+
+
+def test_counts_vary_more_than_by_chance_in_some_tables_and_with_one_another_in_others():
+    """All rates are held: what is left is chance, extra variance of single columns, and how long rows were watched."""
+    x_bem = WORLDS["counts"](generator(), 1500, 4, 500, hold_all(1500, 4, torch.zeros(500))).x_bme.mT
+    n_bem = x_bem[(is_whole(x_bem).all(2) & (x_bem.mean(2) > 3)).all(1)]
+    assert len(n_bem) > 100
+    r_bee = torch.stack([torch.corrcoef(n_em) for n_em in n_bem])
+    watched_b = (r_bee.sum((1, 2)) - 4) / 12 > 0.03
+    assert 0.25 < watched_b.float().mean() < 0.55
+    ratio_b = (n_bem.var(2) / n_bem.mean(2))[~watched_b].mean(1)
+    chance_b = (ratio_b - 1).abs() < 0.1
+    assert 0.3 < chance_b.float().mean() < 0.7
+    assert (ratio_b[~chance_b] > 1).all()
 
 
 def test_gene_dynamics_have_loops_without_a_cpdag_and_knock_outs():
@@ -178,7 +224,7 @@ def test_an_experiment_moves_descendants_of_its_target_and_nobody_else():
         assert follow_be[child_be].mean() > 0.15
 
 
-@each("name", sorted(SETTABLE - {"single-cell"}))  # where counts are drawn, one more changes all that follow
+@each("name", sorted(SETTABLE - {"single-cell", "counts"}))  # where counts are drawn, one more changes all that follow
 def test_a_world_without_the_experiment_is_the_same_elsewhere(name):
     rng, size = generator(), (30, 8, 60)
     cells = draw_set_cells(rng, draw_interventions(rng, 0.7, *size), 8, longest=20 if name in SERIES else 1)
@@ -245,8 +291,9 @@ def share_right(pairs, habit):
 
 
 @pytest.fixture(scope="module")
-def found_pairs():
-    return pairs_of("as-found", 1500)
+def even_pairs():
+    """Pairs of the worlds in which no habit helps."""
+    return {"as-found": pairs_of("as-found", 1500), "blended": pairs_of("blended", 800)}
 
 
 def test_only_where_causes_were_chosen_have_they_fewer_levels():
@@ -308,8 +355,44 @@ def test_flows_join_part_or_do_both():
 
 
 @each("habit", HABITS)
-def test_the_looks_of_a_pair_do_not_tell_its_direction(found_pairs, habit):
-    assert 0.4 < share_right(found_pairs, habit) < 0.6
+@each("name", ["as-found", "blended"])
+def test_the_looks_of_a_pair_do_not_tell_its_direction(even_pairs, name, habit):
+    assert 0.4 < share_right(even_pairs[name], habit) < 0.6
+
+
+def test_blended_effects_follow_their_causes_closely_or_hardly(even_pairs):
+    explained_n = torch.tensor([explained(cause, effect) for cause, effect in even_pairs["blended"]])
+    assert explained_n.quantile(0.1) < 0.3 < 0.85 < explained_n.quantile(0.9)
+
+
+def test_half_of_the_blended_tables_are_measured_with_a_small_error():
+    """All variables are held: what is left is the error, the same for all columns of a table."""
+    error_be = WORLDS["blended"](generator(), 200, 3, 400, hold_all(200, 3, torch.zeros(400))).x_bme.std(1)
+    exact_b = (error_be == 0).all(1)
+    assert 0.4 < exact_b.float().mean() < 0.6
+    assert 0.1 < error_be.max() < 0.17
+    torch.testing.assert_close(error_be, error_be.mean(1, keepdim=True).expand(-1, 3), rtol=0.2, atol=0)
+
+
+@each("function", [blend, blend_rising])
+def test_a_blend_follows_each_argument_as_far_as_it_reaches(function):
+    x_nm, e_nm, other_nm = torch.randn(3, 40, 300, generator=generator(1))
+
+    def change(reach):
+        reach_n2 = torch.tensor([reach]).expand(40, 2)
+        y_nm, z_nm = (function(generator(), x_nm, noise_nm, reach_n2) for noise_nm in (e_nm, other_nm))
+        return (y_nm - z_nm).square().mean()
+
+    assert change((1.0, 0.0)) == 0
+    assert change((1.0, 0.1)) < 0.2 < change((1.0, 1.0)) < change((0.1, 1.0))
+
+
+def test_waves_turn_and_rising_blends_never_do():
+    x_nm = torch.linspace(-2, 2, 100).expand(200, 100)
+    e_nm = torch.randn(200, 1, generator=generator(1)).expand(200, 100)
+    waves, rising = (function(generator(), x_nm, e_nm, torch.ones(200, 2)) for function in (blend, blend_rising))
+    assert (rising.diff(dim=1) >= 0).all()
+    assert (waves.diff(dim=1).sign().diff(dim=1) != 0).any(1).float().mean() > 0.8
 
 
 @each("preset", ["broad", "textbook"])

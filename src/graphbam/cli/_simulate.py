@@ -23,7 +23,10 @@ GRAPH_NAMES = "bipartite-layers, erdos-renyi, geometric, regulators, scale-free,
 NOISE_NAMES = "exponential, gaussian, gumbel, laplace, mixture, student, uniform"
 
 
-WORLD_NAMES = "as-found, collinear, designed, flows, gene-dynamics, monitoring, questionnaire, recorded, single-cell"
+WORLD_NAMES = (
+    "as-found, blended, collinear, counts, designed, flows, gene-dynamics, monitoring, questionnaire, recorded, "
+    "single-cell"
+)
 
 
 NOTE = Note("world.json", rb'^\{\s*"format": "graphbam-world"')

@@ -267,6 +267,57 @@ def _count(rng: torch.Generator, z_bem: Tensor) -> Tensor:
     return torch.where(kind_b11 < 1 / 3, count_bem, torch.where(kind_b11 < 2 / 3, count_bem.log1p(), per_library_bem))
 
 
+# ── counts ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@world("counts", settable=True)
+def counts(
+    rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int, cells: SetCells | None = None
+) -> World:
+    """Variables that are seen through counts: transcripts, visits, catches, cases, words, clicks.
+
+    The logarithm of a rate follows those of its causes, in three tables of ten bent ones. What is shown is how often
+    something happened: Poisson counts around the rate, in half of the tables with the extra variance of a negative
+    binomial, of rare things and of frequent ones. In two tables of five, rows were watched for longer or for less
+    long, which is no cause and has no label. In a quarter, some columns are no counts. An experiment sets the rate, not
+    the count.
+    """
+    kinds = {"erdos-renyi": 0.5, "scale-free": 0.2, "regulators": 0.1, "bipartite-layers": 0.1, "small-world": 0.1}
+    adj_bee = draw_graphs(rng, n_tables, n_variables, kinds, (1.0, 4.0))
+    kind_n, size_n, plain_n = draw_alike(rng, 3, n_tables, n_variables).flatten(1)
+    own_nm = found_marginal(rng, torch.where(plain_n < 0.7, PLAIN, kind_n), size_n, n_samples)
+    bent_b, noisy_b1 = rand(rng, n_tables), rand(rng, n_tables, 1)
+    share_n1 = (0.05 + 0.6 * (noisy_b1 + rand(rng, n_tables, n_variables)) / 2).view(-1, 1)
+    x_nm = torch.zeros_like(own_nm)
+    for step in by_depth(draw_weights(rng, adj_bee, positive=0.3)):
+        y_km, row_k = own_nm[step.row_k], step.row_k
+        if len(step.parent_n):
+            parents_nm = x_nm[step.parent_n]
+            is_bent_n = (bent_b < 0.3)[step.parent_n // n_variables]
+            parents_nm[is_bent_n] = random_spline(rng, parents_nm[is_bent_n])
+            y_km = unit(torch.lerp(unit(step.add_up(parents_nm)), y_km, share_n1[row_k]))
+        x_nm[row_k] = put(cells, (row_k // n_variables, row_k % n_variables), y_km)
+    return World(_count_events(rng, x_nm.view(n_tables, n_variables, n_samples)).mT, adj_bee, mark(cells))
+
+
+def _count_events(rng: torch.Generator, x_bem: Tensor) -> Tensor:
+    """Counts given their log rates, as they are or as log(1 + n) or √n; some columns of some tables stay log rates."""
+    n_tables, n_variables, n_samples = x_bem.shape
+    level_be1, spread_be1, extra_be1 = draw_alike(rng, 3, n_tables, n_variables)[..., None]
+    look_b11, watched_b11, spells_b11, partly_b11, share_b11 = rand(rng, 5, n_tables, 1, 1)
+    spread_be1 = 0.3 + 0.9 * spread_be1
+    mean_be1 = math.log(0.3) + math.log(200) * level_be1 - spread_be1.square() / 2  # 0.3 to 60, if x is normal
+    spell_b1m = (0.1 + 0.5 * spells_b11) * (watched_b11 < 0.4) * randn(rng, n_tables, 1, n_samples)
+    rate_bem = torch.exp((mean_be1 + spread_be1 * x_bem + spell_b1m).clamp(-8, 8))
+    scattered_b = rand(rng, n_tables) < 0.5
+    shape_bem = (1 / (0.05 * 20 ** extra_be1[scattered_b])).expand(-1, -1, n_samples)  # variance μ + μ² / shape
+    rate_bem[scattered_b] *= torch._standard_gamma(shape_bem, generator=rng) / shape_bem
+    count_bem = torch.poisson(rate_bem, generator=rng)
+    shown_bem = torch.where(look_b11 < 0.4, count_bem, torch.where(look_b11 < 0.8, count_bem.log1p(), count_bem.sqrt()))
+    is_count_be1 = (partly_b11 > 0.25) | (rand(rng, n_tables, n_variables, 1) < 0.2 + 0.7 * share_b11)
+    return torch.where(is_count_be1, shown_bem, x_bem)
+
+
 # ── gene dynamics ───────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -524,6 +575,55 @@ def recorded(
     return World(x_nm.view(n_tables, n_variables, n_samples).mT, adj_bee, mark(cells))
 
 
+@world("blended", settable=True)
+def blended(
+    rng: torch.Generator, n_tables: int, n_variables: int, n_samples: int, cells: SetCells | None = None
+) -> World:
+    """Effects that are smooth functions of their causes and of noise together: nothing is added.
+
+    Two in five of these functions rise with the causes throughout, whatever the noise; the others bend as they like,
+    seldom or often along either argument. Variables without causes, and noise, are smooth functions of normal or
+    uniform numbers: as they are, by a rising curve, or by one that turns. In half of the tables all columns are
+    measured with errors of up to .15 standard deviations.
+    """
+    adj_bee = _graphs_as_found(rng, n_tables, n_variables)
+    base_n, kind_n = draw_alike(rng, 2, n_tables, n_variables).flatten(1)
+    rises_n, coin_n = rand(rng, 2, n_tables * n_variables)
+    reach_n2 = torch.tensor([0.25, 0.15]) * torch.tensor([10.0, 16.0]) ** rand(rng, n_tables * n_variables, 2)
+    own_nm = _smooth_marginal(rng, base_n, kind_n, n_samples)
+    x_nm = torch.zeros_like(own_nm)
+    for step in by_depth(draw_weights(rng, adj_bee, positive=0.5)):
+        y_km, row_k = own_nm[step.row_k], step.row_k
+        if len(step.parent_n):
+            sign_k1 = (2.0 * (coin_n[row_k] < 0.5) - 1)[:, None]
+            causes_km = sign_k1 * unit(step.add_up(x_nm[step.parent_n]))
+            functions: tuple[tuple[float, Callable[..., Tensor]], ...] = (
+                (0.4, lambda x, e, reach: blend_rising(rng, x, e, reach)),
+                (1.0, lambda x, e, reach: blend(rng, x, e, reach)),
+            )
+            y_km = by_kind(rises_n[row_k], functions, causes_km, y_km, reach_n2[row_k])
+        x_nm[row_k] = put(cells, (row_k // n_variables, row_k % n_variables), y_km)
+    x_bem = x_nm.view(n_tables, n_variables, n_samples)
+    error_b11, has_error_b11 = rand(rng, 2, n_tables, 1, 1)
+    x_bem = x_bem + 0.15 * error_b11 * (has_error_b11 < 0.5) * randn(rng, *x_bem.shape)
+    return World(x_bem.mT, adj_bee, mark(cells))
+
+
+def _smooth_marginal(rng: torch.Generator, base_n: Tensor, kind_n: Tensor, n_samples: int) -> Tensor:
+    """Rows of unit variance: normal or uniform numbers as they are, along a rising curve, along waves, or both."""
+    shape = (len(base_n), n_samples)
+    base_nm = torch.where(base_n[:, None] < 0.7, randn(rng, *shape), unit(rand(rng, *shape)))
+
+    def rise(z_nm: Tensor) -> Tensor:
+        return draw_spline(rng, z_nm, monotone=1.0)
+
+    def wave(z_nm: Tensor) -> Tensor:
+        return blend(rng, z_nm, torch.zeros_like(z_nm), 0.3 * 8 ** rand(rng, len(z_nm), 2))
+
+    families = ((0.2, lambda z_nm: z_nm), (0.6, rise), (0.85, wave), (1.0, lambda z_nm: wave(rise(z_nm))))
+    return by_kind(kind_n, families, base_nm)
+
+
 class Roots(NamedTuple):
     """How variables without causes differ from all others in a table."""
 
@@ -766,10 +866,13 @@ def _to_unit_interval(x_nm: Tensor) -> Tensor:
     return (x_nm - bottom_n1) / (x_nm.amax(1, keepdim=True) - bottom_n1).clamp_min(1e-6)
 
 
-def blend(rng: torch.Generator, x_nm: Tensor, e_nm: Tensor, n_waves: int = 24) -> Tensor:
+def blend(
+    rng: torch.Generator, x_nm: Tensor, e_nm: Tensor, reach_n2: Tensor | None = None, n_waves: int = 24
+) -> Tensor:
     """A smooth random function of two numbers, x and e, drawn anew for each row: a sum of waves.
 
-    Both reach as far as the function does in about one to three bends; where e is small it nearly follows x alone.
+    `reach` says how fast it changes with either; by default both reach as far as the function does in about one to
+    three bends. Where e is small it nearly follows x alone.
 
     Examples
     --------
@@ -779,13 +882,35 @@ def blend(rng: torch.Generator, x_nm: Tensor, e_nm: Tensor, n_waves: int = 24) -
     True
     """
     n_rows = len(x_nm)
-    reach_n2 = 0.3 * 4 ** rand(rng, n_rows, 2)
+    reach_n2 = 0.3 * 4 ** rand(rng, n_rows, 2) if reach_n2 is None else reach_n2
     waves_nk2 = randn(rng, n_rows, n_waves, 2) * reach_n2[:, None]
     phase_nk, height_nk = 2 * math.pi * rand(rng, n_rows, n_waves), randn(rng, n_rows, n_waves)
     y_nm = torch.zeros_like(x_nm)
     for k in range(n_waves):
         wave_nm = torch.addcmul(phase_nk[:, k, None], waves_nk2[:, k, :1], x_nm)
         y_nm.addcmul_(height_nk[:, k, None], wave_nm.addcmul_(waves_nk2[:, k, 1:], e_nm).cos_())
+    return unit(y_nm)
+
+
+def blend_rising(rng: torch.Generator, x_nm: Tensor, e_nm: Tensor, reach_n2: Tensor, n_steps: int = 8) -> Tensor:
+    """A smooth random function of two numbers that rises with x whatever e is: soft steps across lines in the plane.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> x, e = torch.linspace(-2, 2, 50).expand(9, 50), torch.randn(9, 1, generator=rng).expand(9, 50)
+    >>> bool((blend_rising(rng, x, e, torch.ones(9, 2)).diff(dim=1) >= 0).all())
+    True
+    """
+    n_rows = len(x_nm)
+    slope_nk2 = 2 * randn(rng, n_rows, n_steps, 2) * reach_n2[:, None]
+    slope_nk2[..., 0] = slope_nk2[..., 0].abs()
+    place_nk = randn(rng, n_rows, n_steps) * slope_nk2.norm(dim=2)  # steps lie where values are
+    height_nk = 0.1 + rand(rng, n_rows, n_steps)
+    y_nm = torch.zeros_like(x_nm)
+    for k in range(n_steps):
+        step_nm = torch.addcmul(place_nk[:, k, None], slope_nk2[:, k, :1], x_nm)
+        y_nm.addcmul_(height_nk[:, k, None], step_nm.addcmul_(slope_nk2[:, k, 1:], e_nm).tanh_())
     return unit(y_nm)
 
 
