@@ -422,7 +422,7 @@ PRESETS["textbook"] = dataclasses.replace(
 )
 PRESETS["broad"] = dataclasses.replace(
     PRESETS["broad-1"],
-    hidden=0.30,
+    hidden=0.20,
     interventions=0.12,
     missing=0.20,
     worlds={
