@@ -10,8 +10,9 @@ observations themselves are bfloat16.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +30,7 @@ from graphbam.nn.layers import (
     PairBlock,
     attend_bilinearly,
     read_channels,
+    sees_samples,
 )
 from graphbam.nn.threads import crew_size, share
 
@@ -44,8 +46,15 @@ MATRIX_CELLS_IN_BLOCK = 2**20
 READINGS_IN_BLOCK = 16
 """Channels of observations that are read at once, each a table."""
 
-LARGEST_SCORE = 100.0
-"""Powers of two up to this one, and sums of many of them, are far from the end of the range of bfloat16."""
+LEAST_SUM = 2.0**-100
+"""Sums of powers of two between this and its inverse, and values times these powers, are far from the ends of the range
+of bfloat16; all scores of a line may still be far below its largest, and count as little as they should."""
+
+Step = Callable[[Tensor], None]
+"""A layer, in place, of a block of cells or pairs."""
+
+PairStep = Callable[[Tensor, Tensor], None]
+"""The same between a block of pairs (N, P) and their channels as matrices, (S, N)."""
 
 
 def is_quick(x: Tensor) -> bool:
@@ -78,71 +87,94 @@ def embed(embedding: Embedding, x_bmd: Tensor) -> Tensor:
 
 
 def observe(layers: Iterable[nn.Module], h_bmdc: Tensor, dtype: torch.dtype, n_stretches: int = 1) -> None:
-    """All observation layers, in place; `dtype` is that of factors. Samples see every n-th other."""
-    for layer in layers:
-        if isinstance(layer, AxialAttention):
-            _attend(layer, h_bmdc, dtype, n_stretches)
-        else:
-            assert isinstance(layer, Dense)
-            _densify(layer, h_bmdc, dtype)
+    """All observation layers, in place; `dtype` is that of factors. Samples see every n-th other.
+
+    Layers in which samples do not meet follow each other row by row, so that threads wait for each other less often.
+    """
+    for is_along_samples, some in itertools.groupby(layers, sees_samples):
+        steps = [_make_step(layer, h_bmdc, dtype) for layer in some]
+        blocks = _stretches(h_bmdc, n_stretches) if is_along_samples else _blocks_of_lines(h_bmdc.flatten(0, 1))
+        share(functools.partial(_take_steps, steps), blocks)
 
 
-def _attend(layer: AxialAttention, h_bmdc: Tensor, dtype: torch.dtype, n_stretches: int) -> None:
-    """`AxialAttention`, in place: rows of a table apart, or its variables."""
-    weight = layer.qkv.to(h_bmdc.dtype).clone()
-    weight[:, 0] *= layer.size**-0.5 * (1 if dtype == h_bmdc.dtype else math.log2(math.e))
-    weight, scale = weight.to(dtype), layer.residual.scale.to(h_bmdc.dtype)
+def _take_steps(steps: Sequence[Step], x: Tensor) -> None:
+    for step in steps:
+        step(x)
+
+
+def _make_step(layer: nn.Module, x: Tensor, dtype: torch.dtype) -> Step:
+    if isinstance(layer, AxialAttention):
+        return _make_attention(layer, x, dtype)
+    assert isinstance(layer, Dense)
+    return _make_dense(layer, x, dtype)
+
+
+def _make_attention(layer: AxialAttention, x: Tensor, dtype: torch.dtype) -> Step:
+    """`AxialAttention`, in place, of lines (N, L, C)."""
+    weight = layer.qkv.to(x.dtype).transpose(0, 1).clone()
+    weight[0] *= layer.size**-0.5 * (1 if dtype == x.dtype else math.log2(math.e))
+    weight_3hec, scale = weight.to(dtype), layer.residual.scale.to(x.dtype)
     out = None if layer.out is None else _scale(layer.out, scale, dtype)
-    mix = _attend_at_once if dtype == h_bmdc.dtype else _attend_by_head
+    mix = _attend_at_once if dtype == x.dtype else _attend_by_powers
 
     def add_attended(x_nlc: Tensor) -> None:
-        y_nlc = mix(layer.norm(x_nlc).to(dtype).contiguous(), weight)
+        y_nlc = mix(layer.norm(x_nlc).to(dtype).contiguous(), weight_3hec)
         x_nlc.add_(y_nlc * scale if out is None else F.linear(y_nlc, *out))
 
-    share(add_attended, _lines(layer, h_bmdc, n_stretches))
+    return add_attended
 
 
-def _lines(layer: AxialAttention, h_bmdc: Tensor, n_stretches: int) -> Iterator[Tensor]:
-    """Blocks (N, L, C) of lines that are attended along: rows of D variables, or variables of a stretch of samples."""
-    groups = [h_bmdc.flatten(0, 1)]
-    if layer.axis == "samples":
-        groups = [h_mdc[k::n_stretches].transpose(0, 1) for h_mdc in h_bmdc for k in range(n_stretches)]
-    for lines_nlc in groups:
-        yield from _cut(lines_nlc, CELLS_IN_BLOCK // lines_nlc.shape[1])
+def _stretches(h_bmdc: Tensor, n_stretches: int) -> Iterator[Tensor]:
+    """Blocks (N, L, C) of lines along samples, one for each variable and each stretch of samples.
 
-
-def _attend_at_once(n_nlc: Tensor, weight: Tensor) -> Tensor:
-    """Values of all heads, mixed by the kernel of torch, which is the quickest in float32."""
-    q, k, v = F.linear(n_nlc, weight.flatten(0, 2)).unflatten(-1, weight.shape[:3]).transpose(1, 2).unbind(-2)
-    return F.scaled_dot_product_attention(q, k, v, scale=1.0).transpose(1, 2).flatten(-2)
-
-
-def _attend_by_head(n_nlc: Tensor, weight: Tensor) -> Tensor:
-    """The same by plain products, head by head: in bfloat16 they are quicker. Scores are logarithms to base two."""
-    y_nlhe = n_nlc.new_empty(*n_nlc.shape[:2], weight.shape[0], weight.shape[2])
-    for head, parts in enumerate(weight):
-        q, k, v = (F.linear(n_nlc, part) for part in parts)
-        if q.norm(dim=-1).amax() * k.norm(dim=-1).amax() > LARGEST_SCORE:
-            y_nle = F.scaled_dot_product_attention(q[:, None], k[:, None], v[:, None], scale=math.log(2))[:, 0]
-            y_nlhe[:, :, head] = y_nle
+    Stretches of equal length are like n times as many variables.
+    """
+    for h_mdc in h_bmdc:
+        if len(h_mdc) % n_stretches == 0:
+            yield from _blocks_of_lines(h_mdc.view(len(h_mdc) // n_stretches, -1, h_mdc.shape[-1]).transpose(0, 1))
             continue
-        _mix_values(q, k, v, out=y_nlhe[:, :, head])
-    return y_nlhe.flatten(-2)
+        for k in range(n_stretches):
+            yield from _blocks_of_lines(h_mdc[k::n_stretches].transpose(0, 1))
 
 
-def _mix_values(q_nle: Tensor, k_nle: Tensor, v_nle: Tensor, out: Tensor) -> None:
-    """Values in proportion to powers of two of their scores: none is too large, so none has to be subtracted."""
+def _blocks_of_lines(lines_nlc: Tensor) -> Sequence[Tensor]:
+    return _cut(lines_nlc, CELLS_IN_BLOCK // lines_nlc.shape[1])
+
+
+def _attend_at_once(n_nlc: Tensor, weight_3hec: Tensor) -> Tensor:
+    """Values of all heads, mixed by the kernel of torch, which is the quickest in float32."""
+    parts = F.linear(n_nlc, weight_3hec.flatten(0, 2)).unflatten(-1, weight_3hec.shape[:3]).movedim(1, 3)
+    return F.scaled_dot_product_attention(*parts.unbind(1), scale=1.0).transpose(1, 2).flatten(-2)
+
+
+def _attend_by_powers(n_nlc: Tensor, weight_3hec: Tensor) -> Tensor:
+    """The same by plain products, lines of all heads alike: in bfloat16 they are quicker. Scores are to base two."""
+    (n, length, _), (_, heads, size, _) = n_nlc.shape, weight_3hec.shape
+    parts = torch.matmul(n_nlc.flatten(0, 1), weight_3hec.flatten(0, 1).mT)
+    q, k, v = parts.view(3, heads * n, length, size)
+    y_hnle = _mix_values(q, k, v).view(heads, n, length, size)
+    return y_hnle.permute(1, 2, 0, 3).flatten(-2)
+
+
+def _mix_values(q_nle: Tensor, k_nle: Tensor, v_nle: Tensor) -> Tensor:
+    """Values in proportion to powers of two of their scores, from which nothing is subtracted if none is too large."""
     n, length = q_nle.shape[:2]
     lines = max(1, min(n, SCORES_IN_BLOCK // length**2))
     queries = max(1, min(length, SCORES_IN_BLOCK // (lines * length)))
-    kept = q_nle.new_empty(lines, queries, length)
-    for q, k, v, y in zip(*(part.split(lines) for part in (q_nle, k_nle, v_nle, out)), strict=True):
+    y_nle, kept = torch.empty_like(q_nle), q_nle.new_empty(lines, queries, length)
+    for q, k, v, y in zip(*(part.split(lines) for part in (q_nle, k_nle, v_nle, y_nle)), strict=True):
         for some_q, some_y in zip(q.split(queries, 1), y.split(queries, 1), strict=True):
             a_nql = torch.bmm(some_q, k.mT, out=kept[: len(q), : some_q.shape[1]]).exp2_()
-            torch.div(torch.bmm(a_nql, v), a_nql.sum(-1, keepdim=True), out=some_y)
+            sums = a_nql.sum(-1, keepdim=True)
+            least, most = sums.aminmax()
+            if least > LEAST_SUM and most < 1 / LEAST_SUM:
+                torch.div(torch.bmm(a_nql, v), sums, out=some_y)
+            else:
+                some_y.copy_(F.scaled_dot_product_attention(some_q, k, v, scale=math.log(2)))
+    return y_nle
 
 
-def _densify(layer: Dense, x: Tensor, dtype: torch.dtype) -> None:
+def _make_dense(layer: Dense, x: Tensor, dtype: torch.dtype) -> Step:
     """`Dense`, in place."""
     scale = layer.residual.scale.to(x.dtype)
     up, up_bias = layer.up.weight.to(dtype), layer.up.bias.to(dtype)
@@ -152,7 +184,7 @@ def _densify(layer: Dense, x: Tensor, dtype: torch.dtype) -> None:
         y = F.linear(layer.norm(x_nc).to(dtype), up, up_bias).relu_()
         x_nc.add_(y * scale if down is None else F.linear(y, *down))
 
-    share(add_dense, _cut(x.flatten(0, -2)))
+    return add_dense
 
 
 def _scale(layer: nn.Linear, scale: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
@@ -201,32 +233,47 @@ def asinh(x: Tensor) -> Tensor:
 
 
 def reason(layers: Iterable[nn.Module], z_bddp: Tensor, dtype: torch.dtype) -> None:
-    """All pair blocks, in place; `dtype` is that of factors."""
-    blocks, pairs = [layer for layer in layers if isinstance(layer, PairBlock)], z_bddp.shape[1:3]
-    sides_sdd = z_bddp.new_empty(blocks[0].sides.out_features, *pairs, dtype=dtype)
-    products_tdd = z_bddp.new_empty(blocks[0].out.in_features, *pairs, dtype=dtype)
-    for block in blocks:
-        for z_ddp in z_bddp:
-            _read_sides(block, z_ddp, sides_sdd)
-            _multiply_sides(sides_sdd, products_tdd)
-            _add_products(block, z_ddp, products_tdd)
-        _densify(block.dense, z_bddp, dtype)
+    """All pair blocks, in place; `dtype` is that of factors.
+
+    Threads meet twice a block: for products of matrices, and for all that is done pair by pair until the next ones.
+    """
+    blocks = [layer for layer in layers if isinstance(layer, PairBlock)]
+    shape, z_np = z_bddp.shape[:3], z_bddp.flatten(0, 2)
+    sides_sn = z_np.new_empty(blocks[0].sides.out_features, len(z_np), dtype=dtype)
+    products_tn = z_np.new_empty(blocks[0].out.in_features, len(z_np), dtype=dtype)
+    parts = _cut(z_np), _cut(sides_sn, dim=1), _cut(products_tn, dim=1)
+    share(_make_reading(blocks[0], dtype), *parts[:2])
+    for block, following in itertools.zip_longest(blocks, blocks[1:]):
+        _multiply_sides(sides_sn.unflatten(1, shape), products_tn.unflatten(1, shape))
+        steps = _make_addition(block, z_bddp, dtype), _make_dense(block.dense, z_np, dtype)
+        share(functools.partial(_go_on, *steps, following and _make_reading(following, dtype)), *parts)
 
 
-def _read_sides(block: PairBlock, z_ddp: Tensor, sides_sdd: Tensor) -> None:
+def _go_on(
+    add: PairStep, densify: Step, read: PairStep | None, z_np: Tensor, sides_sn: Tensor, products_tn: Tensor
+) -> None:
+    """From the products of one pair block to the sides of the next, if there is one."""
+    add(z_np, products_tn)
+    densify(z_np)
+    if read is not None:
+        read(z_np, sides_sn)
+
+
+def _make_reading(block: PairBlock, dtype: torch.dtype) -> PairStep:
     """What a pair says to others: two sides of each product, one matrix per channel."""
-    weight, bias = block.sides.weight.to(sides_sdd.dtype), block.sides.bias.to(sides_sdd.dtype)[:, None]
+    weight, bias = block.sides.weight.to(dtype), block.sides.bias.to(dtype)[:, None]
 
     def read(z_np: Tensor, sides_sn: Tensor) -> None:
-        torch.addmm(bias, weight, block.norm(z_np).to(sides_sdd.dtype).mT, out=sides_sn)
+        torch.addmm(bias, weight, block.norm(z_np).to(dtype).mT, out=sides_sn)
 
-    share(read, _cut(z_ddp.flatten(0, 1)), _cut(sides_sdd.flatten(1), dim=1))
+    return read
 
 
-def _multiply_sides(sides_sdd: Tensor, products_tdd: Tensor) -> None:
+def _multiply_sides(sides_sbdd: Tensor, products_tbdd: Tensor) -> None:
     """Sums over third variables: chains, forks and colliders."""
-    a1, b1, a2, b2, a3, b3 = sides_sdd.chunk(6)
-    kinds = zip((a1, a2.mT, a3), (b1, b2, b3.mT), products_tdd.chunk(3), strict=True)
+    a1, b1, a2, b2, a3, b3 = (side.flatten(0, 1) for side in sides_sbdd.chunk(6))
+    products = (product.flatten(0, 1) for product in products_tbdd.chunk(3))
+    kinds = zip((a1, a2.mT, a3), (b1, b2, b3.mT), products, strict=True)
     parts = [part for kind in kinds for part in zip(*map(_channels, kind), strict=True)]
     share(lambda a, b, out: torch.bmm(a, b, out=out), *zip(*parts, strict=True))
 
@@ -236,15 +283,15 @@ def _channels(s_cdd: Tensor) -> Sequence[Tensor]:
     return _cut(s_cdd, MATRIX_CELLS_IN_BLOCK // s_cdd[0].numel())
 
 
-def _add_products(block: PairBlock, z_ddp: Tensor, products_tdd: Tensor) -> None:
+def _make_addition(block: PairBlock, z_bddp: Tensor, dtype: torch.dtype) -> PairStep:
     """Sums over third variables back into the channels of pairs, in place."""
-    scale, dtype = block.residual.scale.to(z_ddp.dtype), products_tdd.dtype
-    (weight, _), (_, bias) = _scale(block.out, scale * len(z_ddp) ** -0.5, dtype), _scale(block.out, scale, dtype)
+    scale, rsqrt_d = block.residual.scale.to(z_bddp.dtype), z_bddp.shape[1] ** -0.5
+    (weight, _), (_, bias) = _scale(block.out, scale * rsqrt_d, dtype), _scale(block.out, scale, dtype)
 
-    def add(z_np: Tensor, product_tn: Tensor) -> None:
-        z_np.add_(F.linear(product_tn.mT, weight, bias))
+    def add(z_np: Tensor, products_tn: Tensor) -> None:
+        z_np.add_(F.linear(products_tn.mT, weight, bias))
 
-    share(add, _cut(z_ddp.flatten(0, 1)), _cut(products_tdd.flatten(1), dim=1))
+    return add
 
 
 # ── relations: (B, C, D, D) ───────────────────────────────────────────────────────────────────────────────────────
