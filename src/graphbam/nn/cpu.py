@@ -13,6 +13,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -23,11 +24,11 @@ from graphbam.nn.layers import (
     AxialAttention,
     BilinearBlock,
     ChannelCorrelation,
-    ChannelMix,
     CrossCovariance,
     Dense,
     Embedding,
     PairBlock,
+    SPDActivation,
     attend_bilinearly,
     read_channels,
     sees_samples,
@@ -42,6 +43,9 @@ SCORES_IN_BLOCK = 2**20
 
 MATRIX_CELLS_IN_BLOCK = 2**20
 """Entries of relations, all channels counted, that bilinear blocks handle at once."""
+
+RESOLVENTS_HELD = 2**22
+"""Entries of inverses that are held at once, 16 MB of float32; of larger matrices, those of one pole."""
 
 READINGS_IN_BLOCK = 16
 """Channels of observations that are read at once, each a table."""
@@ -202,23 +206,30 @@ def _cut(x: Tensor, size: int | None = None, dim: int = 0) -> Sequence[Tensor]:
 # ── pairs: (B, D, D, P) ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def add_features(
-    z_bddp: Tensor, part_bcdd: Tensor, weight_pc: Tensor, sure: tuple[Tensor, Tensor] | None = None
-) -> None:
-    """Mix features into the channels of pairs, in place; `sure` are weights of asinh(√M r), and √M.
+def add_features(z_bddp: Tensor, features: Sequence[Feature], sqrt_m: Tensor) -> None:
+    """Mix features into the channels of pairs, in place, block by block: they are never laid side by side."""
 
-    Features of different kinds are thus never held side by side.
-    """
+    def add(z_np: Tensor, sqrt_m: Tensor, *parts: Tensor) -> None:
+        for part_cn, feature in zip(parts, features, strict=True):
+            z_np.addmm_(part_cn.mT, feature.weight_pc.mT)
+            if feature.sure_pc is not None:
+                z_np.addmm_(asinh(sqrt_m * part_cn).mT, feature.sure_pc.mT)
 
-    def add(z_np: Tensor, part_cn: Tensor, sqrt_m: Tensor) -> None:
-        z_np.addmm_(part_cn.mT, weight_pc.mT)
-        if sure is not None:
-            z_np.addmm_(asinh(sqrt_m * part_cn).mT, sure[0].mT)
-
-    sqrt_ms = z_bddp.new_ones(()) if sure is None else sure[1]
-    for z_ddp, part_cdd, sqrt_m in zip(z_bddp, part_bcdd, sqrt_ms.flatten().expand(len(z_bddp)), strict=True):
+    jobs: list[tuple[Tensor, ...]] = []
+    sqrt_ms = sqrt_m.flatten().expand(len(z_bddp))
+    for z_ddp, sqrt_m, *parts in zip(z_bddp, sqrt_ms, *(feature.part_bcdd for feature in features), strict=True):
         blocks = _cut(z_ddp.flatten(0, 1))
-        share(add, blocks, _cut(part_cdd.flatten(1), dim=1), [sqrt_m] * len(blocks))
+        cut = (_cut(part_cdd.flatten(1), dim=1) for part_cdd in parts)
+        jobs += zip(blocks, [sqrt_m] * len(blocks), *cut, strict=True)
+    share(add, *zip(*jobs, strict=True))
+
+
+class Feature(NamedTuple):
+    """What is known of pairs, (B, C, D, D), with weights (P, C) of it and of its asinh(√M r)."""
+
+    part_bcdd: Tensor
+    weight_pc: Tensor
+    sure_pc: Tensor | None = None
 
 
 def asinh(x: Tensor) -> Tensor:
@@ -311,64 +322,99 @@ def relate_channels(layer: ChannelCorrelation | CrossCovariance, h_bmdc: Tensor)
     return s_bcdd
 
 
-def each_resolvent(
-    s: Tensor, poles: Sequence[float], total: Tensor | None = None, weights: Sequence[float] = ()
-) -> Iterator[Tensor]:
-    """`spd.resolvents`, one pole at a time and each in the place of the one before; they may be changed.
+def correlated_resolvents(
+    s_bcdd: Tensor,
+    poles: Sequence[float],
+    heard: Sequence[int],
+    total_bcdd: Tensor | None = None,
+    weights: Sequence[float] = (),
+) -> Iterator[dict[int, Tensor]]:
+    """Correlations of `spd.resolvents` at the poles that are `heard`, by their place; all of them enter the total.
 
-    Those that have weights are added to a `total`.
+    They come a few at a time, in the place of those before.
     """
-    out = torch.empty_like(s, memory_format=torch.contiguous_format)
-    parts = [_channels(x.flatten(0, -3)) for x in (out, s, s if total is None else total)]
-    for j, pole in enumerate(poles):
-        share(functools.partial(_invert, pole, weights[j] if total is not None else 0.0), *parts)
-        yield out
+    groups = _group_poles(len(poles), heard, max(1, RESOLVENTS_HELD // s_bcdd.numel()))
+    most = max(len(loud) for _, loud in groups)
+    held_rbcdd = s_bcdd.new_empty(most, *s_bcdd.shape)
+
+    def invert(group: Sequence[int], loud: Sequence[int], s_ndd: Tensor, total_ndd: Tensor, held_rndd: Tensor) -> None:
+        held, scratch = dict(zip(loud, held_rndd, strict=False)), None if loud == group else torch.empty_like(s_ndd)
+        for j in group:
+            r_ndd = held.get(j, scratch)
+            spd.invert_into(r_ndd, s_ndd, poles[j])
+            if total_bcdd is not None:
+                total_ndd.add_(r_ndd, alpha=weights[j])
+            if j in held:
+                _correlate(r_ndd)
+
+    totals_bcdd, size = s_bcdd if total_bcdd is None else total_bcdd, MATRIX_CELLS_IN_BLOCK // s_bcdd[0, 0].numel()
+    parts = [*(_cut(x.flatten(0, 1), size) for x in (s_bcdd, totals_bcdd)), _cut(held_rbcdd.flatten(1, 2), size, dim=1)]
+    for group, loud in groups:
+        share(functools.partial(invert, group, loud), *parts)
+        yield dict(zip(loud, held_rbcdd, strict=False))
 
 
-def _invert(pole: float, weight: float, out: Tensor, s: Tensor, total: Tensor) -> None:
-    spd.invert_into(out, s, pole)
-    if weight:
-        total.add_(out, alpha=weight)
+def _group_poles(n_poles: int, heard: Sequence[int], most: int) -> list[tuple[list[int], list[int]]]:
+    """Places of poles in their order, in groups of which so many are heard; and those that are.
+
+    Examples
+    --------
+    >>> _group_poles(5, (1, 2), 1)
+    [([0, 1], [1]), ([2, 3, 4], [2])]
+    """
+    groups: list[tuple[list[int], list[int]]] = [([], [])]
+    for j in range(n_poles):
+        if j in heard and len(groups[-1][1]) == most:
+            groups.append(([], []))
+        groups[-1][0].append(j)
+        groups[-1][1].extend([j] if j in heard else [])
+    return groups
 
 
-def correlate_(s_bcdd: Tensor) -> Tensor:
+def _correlate(s_ndd: Tensor) -> None:
     """`spd.correlate` in place."""
-
-    def correlate(s_ndd: Tensor) -> None:
-        scale = s_ndd.diagonal(dim1=-2, dim2=-1).rsqrt()
-        s_ndd.mul_(scale[..., :, None]).mul_(scale[..., None, :])
-
-    share(correlate, _channels(s_bcdd.flatten(0, 1)))
-    return s_bcdd
+    scale = s_ndd.diagonal(dim1=-2, dim2=-1).rsqrt()
+    s_ndd.mul_(scale[..., :, None]).mul_(scale[..., None, :])
 
 
 def relate(blocks: Iterable[nn.Module], s_bcdd: Tensor) -> Tensor:
-    """All bilinear blocks, a few channels at a time."""
-    s_bcdd, k_bcdd, q_bcdd = s_bcdd.clone(), torch.empty_like(s_bcdd), torch.empty_like(s_bcdd)
-    size = MATRIX_CELLS_IN_BLOCK // s_bcdd[:, 0].numel()
-    parts = [_cut(x, size, dim=1) for x in (s_bcdd, k_bcdd, q_bcdd)]
-    for block in blocks:
-        assert isinstance(block, BilinearBlock)
-        attention, weight_c4 = block.attention, block.activation.weight.softmax(-1).to(s_bcdd.dtype)
-        scale = F.softplus(attention.scale).to(s_bcdd.dtype)[:, None, None]
-        _mix_channels(attention.key, s_bcdd, k_bcdd)
-        _mix_channels(attention.query, s_bcdd, q_bcdd)
-        share(functools.partial(_bend, block), *parts, _cut(scale, size), _cut(weight_c4, size))
+    """All bilinear blocks. Heads go their own ways from the first to the last: threads share these, if there are enough."""
+    readings = [_read_block(block, s_bcdd.dtype) for block in blocks]
+    if not readings:
+        return s_bcdd
+    heads, s_bcdd = len(readings[0][0]), s_bcdd.clone()
+    s_bhedd = s_bcdd.unflatten(1, (heads, -1))
+    if crew_size() > heads:
+        _relate_heads(readings, s_bhedd, slice(heads))
+        return s_bcdd
+    size = -(-heads // crew_size())
+    some = [slice(start, start + size) for start in range(0, heads, size)]
+    share(functools.partial(_relate_heads, readings), s_bhedd.split(size, 1), some)
     return s_bcdd
 
 
-def _mix_channels(mix: ChannelMix, s_bcdd: Tensor, out_bcdd: Tensor) -> None:
-    """`ChannelMix`, head by head."""
+def _read_block(block: nn.Module, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Weights of a bilinear block by head: of keys, of queries, of what is attended to, of powers."""
+    assert isinstance(block, BilinearBlock)
+    attention, heads = block.attention, block.attention.key.heads
+    key_hee, query_hee = (mix.weight.abs().to(dtype) for mix in (attention.key, attention.query))
+    scale = F.softplus(attention.scale).to(dtype)[:, None, None]
+    weight_c4 = block.activation.weight.softmax(-1).to(dtype)
+    return key_hee, query_hee, scale.unflatten(0, (heads, -1)), weight_c4.unflatten(0, (heads, -1))
 
-    def write(weight_ee: Tensor, s_bedd: Tensor, out_bedd: Tensor) -> None:
-        torch.matmul(weight_ee, s_bedd.flatten(2), out=out_bedd.flatten(2))
 
-    weight_hee = mix.weight.abs().to(s_bcdd.dtype)
-    share(write, weight_hee, s_bcdd.chunk(mix.heads, 1), out_bcdd.chunk(mix.heads, 1))
+def _relate_heads(readings: Sequence[tuple[Tensor, ...]], s_bhedd: Tensor, heads: slice) -> None:
+    """All bilinear blocks of some heads, in place, a few channels at a time."""
+    k_bhedd, q_bhedd = (s_bhedd.new_empty(s_bhedd.shape) for _ in range(2))
+    size = MATRIX_CELLS_IN_BLOCK // s_bhedd[:, 0, 0].numel()
+    parts = [_cut(x.flatten(1, 2), size, dim=1) for x in (s_bhedd, k_bhedd, q_bhedd)]
+    for block in readings:
+        key_hee, query_hee, scale, weight_he4 = (weights[heads] for weights in block)
+        torch.matmul(key_hee, s_bhedd.flatten(3), out=k_bhedd.flatten(3))
+        torch.matmul(query_hee, s_bhedd.flatten(3), out=q_bhedd.flatten(3))
+        share(_bend, *parts, _cut(scale.flatten(0, 1), size), _cut(weight_he4.flatten(0, 1), size))
 
 
-def _bend(
-    block: BilinearBlock, s_bcdd: Tensor, k_bcdd: Tensor, q_bcdd: Tensor, scale: Tensor, weight_c4: Tensor
-) -> None:
+def _bend(s_bcdd: Tensor, k_bcdd: Tensor, q_bcdd: Tensor, scale: Tensor, weight_c4: Tensor) -> None:
     """`BilinearBlock` of some channels, in place."""
-    s_bcdd.copy_(block.activation.bend(attend_bilinearly(s_bcdd, k_bcdd, q_bcdd, scale), weight_c4))
+    s_bcdd.copy_(SPDActivation.bend(attend_bilinearly(s_bcdd, k_bcdd, q_bcdd, scale), weight_c4))
