@@ -154,7 +154,9 @@ def _attend_at_once(n_nlc: Tensor, weight_3hec: Tensor) -> Tensor:
 def _attend_by_powers(n_nlc: Tensor, weight_3hec: Tensor) -> Tensor:
     """The same by plain products, lines of all heads alike: in bfloat16 they are quicker. Scores are to base two."""
     (n, length, _), (_, heads, size, _) = n_nlc.shape, weight_3hec.shape
-    parts = torch.matmul(n_nlc.flatten(0, 1), weight_3hec.flatten(0, 1).mT)
+    cells_nc, parts = n_nlc.flatten(0, 1), n_nlc.new_empty(3, heads, n * length, size)
+    for weight_ec, part in zip(weight_3hec.flatten(0, 1), parts.flatten(0, 1), strict=True):
+        torch.mm(cells_nc, weight_ec.mT, out=part)  # at once they would want a copy of all cells each
     q, k, v = parts.view(3, heads * n, length, size)
     y_hnle = _mix_values(q, k, v).view(heads, n, length, size)
     return y_hnle.permute(1, 2, 0, 3).flatten(-2)
@@ -185,10 +187,18 @@ def _make_dense(layer: Dense, x: Tensor, dtype: torch.dtype) -> Step:
     down = None if layer.down is None else _scale(layer.down, scale, dtype)
 
     def add_dense(x_nc: Tensor) -> None:
-        y = F.linear(layer.norm(x_nc).to(dtype), up, up_bias).relu_()
+        y = _rectify(F.linear(layer.norm(x_nc).to(dtype), up, up_bias))
         x_nc.add_(y * scale if down is None else F.linear(y, *down))
 
     return add_dense
+
+
+def _rectify(y: Tensor) -> Tensor:
+    """`relu_`. What is negative in bfloat16 is negative as an integer, and those are compared five times as quickly."""
+    if y.dtype != torch.bfloat16:
+        return y.relu_()
+    y.view(torch.int16).clamp_min_(0)
+    return y
 
 
 def _scale(layer: nn.Linear, scale: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
