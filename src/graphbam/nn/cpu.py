@@ -148,7 +148,8 @@ def _blocks_of_lines(lines_nlc: Tensor) -> Sequence[Tensor]:
 def _attend_at_once(n_nlc: Tensor, weight_3hec: Tensor) -> Tensor:
     """Values of all heads, mixed by the kernel of torch, which is the quickest in float32."""
     parts = F.linear(n_nlc, weight_3hec.flatten(0, 2)).unflatten(-1, weight_3hec.shape[:3]).movedim(1, 3)
-    return F.scaled_dot_product_attention(*parts.unbind(1), scale=1.0).transpose(1, 2).flatten(-2)
+    q, k, v = parts.unbind(1)
+    return F.scaled_dot_product_attention(q, k, v, scale=1.0).transpose(1, 2).flatten(-2)
 
 
 def _attend_by_powers(n_nlc: Tensor, weight_3hec: Tensor) -> Tensor:
@@ -348,7 +349,7 @@ def correlated_resolvents(
     held_rbcdd = s_bcdd.new_empty(most, *s_bcdd.shape)
 
     def invert(group: Sequence[int], loud: Sequence[int], s_ndd: Tensor, total_ndd: Tensor, held_rndd: Tensor) -> None:
-        held, scratch = dict(zip(loud, held_rndd, strict=False)), None if loud == group else torch.empty_like(s_ndd)
+        held, scratch = dict(zip(loud, held_rndd, strict=False)), torch.empty_like(s_ndd)
         for j in group:
             r_ndd = held.get(j, scratch)
             spd.invert_into(r_ndd, s_ndd, poles[j])
@@ -388,7 +389,7 @@ def _correlate(s_ndd: Tensor) -> None:
 
 
 def relate(blocks: Iterable[nn.Module], s_bcdd: Tensor) -> Tensor:
-    """All bilinear blocks. Heads go their own ways from the first to the last: threads share these, if there are enough."""
+    """All bilinear blocks. Heads go their own ways through all of them: threads share heads, if there are enough."""
     readings = [_read_block(block, s_bcdd.dtype) for block in blocks]
     if not readings:
         return s_bcdd
