@@ -19,6 +19,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(cpu, "CELLS_IN_BLOCK", 16)
     monkeypatch.setattr(cpu, "SCORES_IN_BLOCK", 100)
     monkeypatch.setattr(cpu, "MATRIX_CELLS_IN_BLOCK", 160)
+    monkeypatch.setattr(cpu, "RESOLVENTS_HELD", 600)
     monkeypatch.setattr(spd, "CELLS_AT_ONCE", 160)
 
 
@@ -44,7 +45,7 @@ def test_in_double_precision_it_is_the_same(tiny_net, small_blocks, rng, design,
     assert_close(*both_ways(net, x_bmd, [3.0 + b for b in range(len(x_bmd))]), rtol=1e-9, atol=1e-10)
 
 
-@each("count", [2, 3])
+@each("count", [2, 3, 7])  # fewer and more than heads of bilinear blocks
 def test_threads_share_the_work(tiny_net, small_blocks, rng, count):
     net, x_bmd = tiny_net(rng, "default"), torch.randn(2, 9, 5, generator=rng, dtype=torch.float64)
     before = torch.get_num_threads()
@@ -129,3 +130,25 @@ def test_inverse_hyperbolic_sine(dtype):
     x = torch.logspace(-6, 4, 200, dtype=dtype)
     x = torch.cat([x, -x, x.new_zeros(1)])
     assert_close(cpu.asinh(x), x.asinh(), rtol=1e-6, atol=2 * torch.finfo(dtype).eps)
+
+
+def test_a_relu_of_integers_is_a_relu():
+    x = torch.tensor([-torch.inf, -3.0, -1e-40, -0.0, 0.0, 1e-40, 2.5, torch.inf])
+    for dtype in (torch.bfloat16, torch.float32, torch.float64):
+        assert torch.equal(cpu._rectify(x.to(dtype)), x.to(dtype).relu())
+
+
+@each("most", [1, 2, 3, 100])
+def test_resolvents_come_a_few_at_a_time_and_all_enter_the_total(random_spd, monkeypatch, most):
+    s_bcdd, poles, heard = random_spd(2, 3, 4), (0.1, 0.5, 2.0, 5.0, 9.0), (1, 2, 4)
+    monkeypatch.setattr(cpu, "RESOLVENTS_HELD", most * s_bcdd.numel())
+    monkeypatch.setattr(cpu, "MATRIX_CELLS_IN_BLOCK", 40)
+    exact, total = spd.resolvents(s_bcdd, poles), torch.zeros_like(s_bcdd)
+    found: dict[int, torch.Tensor] = {}
+    for some in cpu.correlated_resolvents(s_bcdd, poles, heard, total, (1.0, -2.0, 3.0, 0.5, 4.0)):
+        assert len(some) <= most
+        found |= {j: r_bcdd.clone() for j, r_bcdd in some.items()}
+    assert tuple(found) == heard
+    for j, r_bcdd in found.items():
+        assert_close(r_bcdd, spd.correlate(exact[j]))
+    assert_close(total, torch.einsum("j, j... -> ...", torch.tensor([1.0, -2.0, 3.0, 0.5, 4.0]).to(exact), exact))

@@ -51,6 +51,19 @@ def test_members_of_a_crew_compute_alone_and_without_gradients(three_threads):
     assert torch.get_num_threads() == in_a_new_thread(torch.get_num_threads) == 3
 
 
+def test_work_that_shares_in_turn_does_so_alone(three_threads):
+    done = []
+
+    def work(k):
+        assert crew_size() == 1
+        share(lambda j: done.append((k, j)), range(3))
+
+    with crew():
+        share(work, range(4))
+        assert crew_size() == 3
+    assert sorted(done) == [(k, j) for k in range(4) for j in range(3)]
+
+
 def test_tensors_of_inference_mode_may_be_changed(three_threads):
     with torch.inference_mode(), crew():
         x = torch.zeros(40)

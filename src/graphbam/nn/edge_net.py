@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -544,7 +543,7 @@ class PairFeatures(nn.Module):
         sqrt_m: Tensor,
         more: Sequence[Tensor] = (),
     ) -> Tensor:
-        """The same from correlations alone, with `graphbam.nn.cpu`: inverses come one by one, and are mixed in at once.
+        """The same from correlations alone, with `graphbam.nn.cpu`: inverses come a few at a time, and are mixed in.
 
         All features of 1000 variables would take 2 GB.
         """
@@ -554,24 +553,25 @@ class PairFeatures(nn.Module):
         weights = of_channels.split(raw_bcdd.shape[1], 1)
         start = self.size(evidence) + self.mix.bias.to(s_bcdd.dtype)
         z_bddp = start.expand(len(s_bcdd), *s_bcdd.shape[-2:], -1).contiguous()
-        inverses = map(cpu.correlate_, cpu.each_resolvent(raw_bcdd, RAW_POLES))
-        for k, part_bcdd in enumerate(itertools.chain([raw_bcdd, cross_bcdd], inverses)):
-            cpu.add_features(z_bddp, part_bcdd, weights[k], (weights[n_plain + k] / 3, sqrt_m))
-        self._mix_logarithm(z_bddp, s_bcdd, weights[2 * n_plain :])
-        for part_bfdd, weight_pf in zip(more, of_more, strict=True):
-            cpu.add_features(z_bddp, part_bfdd, weight_pf)
+        plain, sure, of_log = weights[:n_plain], [w / 3 for w in weights[n_plain : 2 * n_plain]], weights[2 * n_plain :]
+        features = [cpu.Feature(raw_bcdd, plain[0], sure[0]), cpu.Feature(cross_bcdd, plain[1], sure[1])]
+        for some in cpu.correlated_resolvents(raw_bcdd, RAW_POLES, range(len(RAW_POLES))):
+            features += [cpu.Feature(r_bcdd, plain[2 + j], sure[2 + j]) for j, r_bcdd in some.items()]
+            cpu.add_features(z_bddp, features, sqrt_m)
+            features = []
+        last = cpu.Feature(s_bcdd, of_log[0])
+        if self.matrix_log:
+            last = cpu.Feature(self._mix_resolvents(z_bddp, s_bcdd, of_log[1:]), of_log[0] / 3)
+        cpu.add_features(z_bddp, [last, *map(cpu.Feature, more, of_more)], sqrt_m)
         return z_bddp
 
-    def _mix_logarithm(self, z_bddp: Tensor, s_bcdd: Tensor, weights: Sequence[Tensor]) -> None:
-        """The logarithm and the inverses that it is made of, or else the matrices themselves."""
-        if not self.matrix_log:
-            cpu.add_features(z_bddp, s_bcdd, weights[0])
-            return
+    def _mix_resolvents(self, z_bddp: Tensor, s_bcdd: Tensor, weights: Sequence[Tensor]) -> Tensor:
+        """Mix in the inverses that the logarithm is made of and that the head sees; returns the logarithm."""
         log_bcdd = torch.zeros_like(s_bcdd)
         log_bcdd.diagonal(dim1=-2, dim2=-1).add_(self.rational.constant)
         poles = self.rational.poles
         shares = [weight * pole for weight, pole in zip(self.rational.weights, poles, strict=True)]
-        for j, r_bcdd in enumerate(cpu.each_resolvent(s_bcdd, poles, log_bcdd, shares)):
-            if j in HEAD_POLES:
-                cpu.add_features(z_bddp, cpu.correlate_(r_bcdd), weights[1 + HEAD_POLES.index(j)])
-        cpu.add_features(z_bddp, log_bcdd, weights[0] / 3)
+        for some in cpu.correlated_resolvents(s_bcdd, poles, HEAD_POLES, log_bcdd, shares):
+            features = [cpu.Feature(r_bcdd, weights[HEAD_POLES.index(j)]) for j, r_bcdd in some.items()]
+            cpu.add_features(z_bddp, features, z_bddp.new_ones(()))
+        return log_bcdd

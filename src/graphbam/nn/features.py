@@ -132,13 +132,15 @@ def _lessen_rows(least: Tensor, r: Tensor, off_diagonal: Tensor, scale: Tensor, 
 
     Given one of the two themselves it is not less than without: its correlation with itself is taken for zero.
     """
-    part, some = r[..., rows, rows.start :], torch.empty_like(r[..., rows, rows.start :])
-    smallest = part.abs()
-    for k in range(r.shape[-1]):
-        row, column = (..., k, None, slice(rows.start, None)), (..., rows, k, None)
-        torch.addcmul(part, off_diagonal[column], off_diagonal[row], value=-1, out=some)
-        some.mul_(scale[column]).mul_(scale[row]).abs_()
-        torch.minimum(smallest, some, out=smallest)
+    later = slice(rows.start, None)
+    part = r[..., None, rows, later]
+    smallest, size = r[..., rows, later].abs(), max(1, MOST_CELLS // part.numel())
+    for start in range(0, r.shape[-1], size):
+        third = slice(start, start + size)
+        column, row = (..., third, rows, None), (..., third, None, later)
+        given = torch.addcmul(part, off_diagonal.mT[column], off_diagonal[row], value=-1)
+        given = given.mul_(scale.mT[column]).mul_(scale[row]).abs_().amin(-3)
+        torch.minimum(smallest, given, out=smallest)
     least[..., rows, rows.start :] = smallest
     least[..., rows.start :, rows] = smallest.mT
 
