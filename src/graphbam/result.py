@@ -323,6 +323,8 @@ class Result(Answer):
     is_part: bool = False
     """Whether it is a part of a wider answer, in which `ancestors` were settled: paths may lead through variables that
     are not here."""
+    filled: npt.NDArray[np.bool_] | None = None
+    """Which cells of `sample` were missing and have been filled in, shape (rows, D); None: none was."""
     _decided: dict[tuple[str, Cut], OrientedGraph] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -711,7 +713,7 @@ class Result(Answer):
         Traceback (most recent call last):
         graphbam.errors.ResultError: this result has version 7, and this graphbam reads version 1. Update graphbam.
         """
-        kept = _read_fields(values, {f.name for f in dataclasses.fields(cls) if f.init} - {"sample"})
+        kept = _read_fields(values, {f.name for f in dataclasses.fields(cls) if f.init} - {"sample", "filled"})
         for key in ("changes", "warnings", "names"):
             kept[key] = tuple(kept.get(key, ()))
         for key in ("stability", "arrow_stability", "experiments", *ORDERED):

@@ -238,6 +238,8 @@ class SparseResult(Answer):
     provenance: Mapping[str, Any] = field(default_factory=dict)
     sample: NDArray[Any] | None = None
     """Up to 1,000 rows of the table as the network saw it; not saved."""
+    filled: NDArray[np.bool_] | None = None
+    """Which cells of `sample` were missing and have been filled in; not saved."""
     experiments: NDArray[np.bool_] | None = None
     """Shape (N,): whether an experiment set one of the two without the other, so that data can tell which way a link
     points; None: nothing was set."""
@@ -472,6 +474,7 @@ class SparseResult(Answer):
             source=self.source,
             provenance=self.provenance,
             sample=None if self.sample is None else self.sample[:, places],
+            filled=None if self.filled is None else self.filled[:, places],
             is_part=True,
             **values,
         )
@@ -795,7 +798,7 @@ class SparseResult(Answer):
     def to_dict(self) -> dict[str, Any]:
         """All but the arrays, ready for JSON."""
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
-        for name in (*ARRAYS, "sample"):
+        for name in (*ARRAYS, "sample", "filled"):
             plain.pop(name)
         plain["knowledge"] = self.knowledge.to_dict() if self.knowledge else None
         return {"format": "graphbam-sparse-result", "version": VERSION, **plain}

@@ -9,6 +9,9 @@ A line is not the truth. So the rows are sorted by a and cut into six groups, an
 the other variables. If its means clearly rise between two groups and clearly fall between two others, the link has no
 sign: "not monotone". Of an open link both ways are looked at. If the interval holds zero, or groups speak against the
 sign of the line, the sign is "unclear".
+
+Rows count in which none of the variables concerned was missing: what was filled in is what a line through all others,
+effects of b among them, expects.
 """
 
 from __future__ import annotations
@@ -89,9 +92,12 @@ def measure_pair(
     >>> bool(low < 1 < high), sign, measure_pair(rows, 0, 2, [])[3]
     (True, '+', 'not monotone')
     """
-    x_m, y_m = rows.residual(i, given), rows.residual(j, given)
+    rows = rows.measured([i, j, *given])
     free = rows.worth - len(given) - 2
-    if free < 1 or x_m.var() <= 1e-6 * rows.x_md[:, i].var() or y_m.var() <= 1e-6 * rows.x_md[:, j].var():
+    if free < 1:
+        return math.nan, math.nan, math.nan, UNCLEAR
+    x_m, y_m = rows.residual(i, given), rows.residual(j, given)
+    if x_m.var() <= 1e-6 * rows.x_md[:, i].var() or y_m.var() <= 1e-6 * rows.x_md[:, j].var():
         return math.nan, math.nan, math.nan, UNCLEAR
     if not is_arrow:
         x_m, y_m = x_m / x_m.std(), y_m / y_m.std()
