@@ -21,6 +21,7 @@ from graphbam.directions.arrows import (
     arrow_probabilities,
     check_pairs,
     claim_immoralities,
+    follow_known,
     settle_ancestors,
     settle_arrows,
     settle_compelled,
@@ -553,7 +554,7 @@ class Result(Answer):
     def _decide(self, cut: Cut) -> OrientedGraph:
         """Choose links and arrows; remembered, since files, picture and report ask for the same again."""
         if ("cpdag", cut) not in self._decided:
-            arrow_dd = self.compelled_probabilities
+            arrow_dd = follow_known(self._beliefs, self.compelled_probabilities)
             adjacency = nearest_cpdag(self._beliefs, arrow_dd, cut, 0.0 if self.compelled is None else CAUTION)
             self._decided["cpdag", cut] = self._orient(adjacency, arrow_dd, cut)
         return self._decided["cpdag", cut]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.directions.arrows import SUPPORT_FROM, claim_immoralities, settle_arrows, settle_paths
+from graphbam.directions.arrows import SUPPORT_FROM, claim_immoralities, follow_known, settle_arrows, settle_paths
 from graphbam.directions.cpdag import nearest_cpdag
 from graphbam.directions.immoralities import Beliefs
 from graphbam.directions.large import (
@@ -679,7 +679,7 @@ class SparseResult(Answer):
         forbidden_dd: BoolMatrix = np.zeros(arrow_dd.shape, dtype=bool)
         forbidden_dd[i, j], forbidden_dd[j, i] = (self._forbidden[inside] | np.stack([known < 0, known > 0], axis=1)).T
         beliefs = Beliefs(p_dd3, claim_immoralities(p_dd3, arrow_dd), forbidden_dd)
-        return nearest_cpdag(beliefs, arrow_dd, Cut(threshold=threshold), CAUTION)
+        return nearest_cpdag(beliefs, follow_known(beliefs, arrow_dd), Cut(threshold=threshold), CAUTION)
 
     @functools.cached_property
     def _morals(self) -> Morals:
