@@ -22,6 +22,7 @@ from graphbam.directions.arrows import (
     check_pairs,
     claim_immoralities,
     follow_known,
+    imply_known,
     settle_ancestors,
     settle_arrows,
     settle_compelled,
@@ -347,7 +348,7 @@ class Result(Answer):
         known, link_dd = self._known(), None if self.is_part else self.probabilities[..., SKELETON]
         rules: dict[str, Callable[[Matrix], Matrix]] = {
             "directions": lambda p_dd: settle_directions(p_dd, known, link_dd),
-            "compelled": lambda p_dd: settle_compelled(p_dd, known),
+            "compelled": lambda p_dd: settle_compelled(p_dd, known, self._implied(known)),
             "hidden_causes": settle_hidden,
             "ancestors": lambda p_dd: self._settle_paths(p_dd, known),
         }
@@ -355,6 +356,15 @@ class Result(Answer):
             p_dd = getattr(self, name)
             if p_dd is not None:
                 object.__setattr__(self, name, _frozen(settle(check_pairs(p_dd, len(self.names), name))))
+
+    def _implied(self, known: Known | None) -> Matrix | None:
+        """What known arrows imply of links that data leave open; not of those that an experiment decides."""
+        if known is None or self.compelled is None:
+            return None
+        compelled_dd = settle_compelled(check_pairs(self.compelled, len(self.names), "compelled"), known)
+        immoralities = claim_immoralities(self.probabilities, compelled_dd)
+        least_dd = imply_known(Beliefs(self.probabilities, immoralities, known.forbidden_dd))
+        return least_dd if least_dd is None or self.experiments is None else np.where(self.experiments, 0.0, least_dd)
 
     def _known(self) -> Known | None:
         forbidden, known = self._forbidden(), self.knowledge

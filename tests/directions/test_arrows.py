@@ -200,5 +200,9 @@ def test_a_known_direction_implies_what_it_implies_in_the_class():
             result = Result(tuple("abcd"), p_dd3, directions=half_dd, compelled=compelled_dd, knowledge=known)
             wanted = union([other for other in members if other[i, j]])
             assert np.array_equal(result.cpdag().adjacency > 0, wanted > 0), (dag, i, j)
+            drawn = (wanted > 0) & (wanted.T == 0)
+            assert (result.compelled_probabilities[drawn] > 0.9).all()
+            again = Result.from_dict(result.to_dict())
+            assert np.array_equal(again.compelled, result.compelled)
             n_open += bool((wanted != cpdag).any())
     assert n_open > 50  # or little was tried

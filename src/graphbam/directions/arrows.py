@@ -36,6 +36,8 @@ __all__ = [
     "check_pairs",
     "claim_immoralities",
     "follow_known",
+    "imply_known",
+    "raise_open",
     "settle_ancestors",
     "settle_arrows",
     "settle_compelled",
@@ -117,19 +119,30 @@ def follow_known(beliefs: Beliefs, arrow_dd: Matrix) -> Matrix:
     >>> follow_known(Beliefs(p_dd3, None, back_dd), np.array([[0, 1, 0], [0, 0, 0], [0, 0.02, 0]])).round(2).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 0.98], [0.0, 0.02, 0.0]]
     """
+    least_dd = imply_known(beliefs, arrow_dd)
+    return arrow_dd if least_dd is None else raise_open(arrow_dd, arrow_dd.T, least_dd)
+
+
+def imply_known(beliefs: Beliefs, arrow_dd: ArrayLike = 1.0) -> Matrix | None:
+    """How likely arrows are by what known ones imply of links; None where no likely link has a known direction.
+
+    `arrow_dd` says how sure known arrows are.
+    """
     linked, forbidden = beliefs.p_dd >= SUPPORT_FROM, beliefs.forbidden
     known = linked & forbidden.T & ~forbidden
     if not known.any():
-        return arrow_dd
+        return None
     around = [_neighbourhood(beliefs, c, np.flatnonzero(linked[c])) for c in range(len(beliefs))]
     implied_dd = _derive_all(np.where(known, arrow_dd, 0.0), beliefs, linked, around)
-    p_dd = np.maximum(arrow_dd, implied_dd)
-    return p_dd / np.maximum(p_dd + p_dd.T, 1.0)
+    return implied_dd / np.maximum(implied_dd + implied_dd.T, 1.0)
 
 
-def _derive_all(
-    arrow_dd: Matrix, beliefs: Beliefs, linked: BoolMatrix, around: Sequence[_Neighbourhood]
-) -> Matrix:
+def raise_open(arrow: Matrix, reverse: Matrix, least: Matrix) -> Matrix:
+    """Arrows as likely as `least` says, as far as that takes from what is open; doing it again changes nothing."""
+    return np.maximum(arrow, np.minimum(least, 1 - reverse))
+
+
+def _derive_all(arrow_dd: Matrix, beliefs: Beliefs, linked: BoolMatrix, around: Sequence[_Neighbourhood]) -> Matrix:
     """What R1–R4 imply: a fixed point, reached from below."""
     arrow_dd = np.where(beliefs.forbidden, 0.0, arrow_dd)
     while True:
@@ -259,9 +272,14 @@ def settle_directions(p_dd: Matrix, known: Known | None = None, link_dd: Matrix 
     return _empty_diagonal(p_dd)
 
 
-def settle_compelled(p_dd: Matrix, known: Known | None = None) -> Matrix:
-    """Arrows of the CPDAG given a link: [i, j] and [j, i] sum to one at most; a known arrow is one."""
+def settle_compelled(p_dd: Matrix, known: Known | None = None, least_dd: Matrix | None = None) -> Matrix:
+    """Arrows of the CPDAG given a link: [i, j] and [j, i] sum to one at most; a known arrow is one.
+
+    They are as likely as `least_dd` says (`imply_known`), as far as they were open.
+    """
     p_dd = p_dd / np.maximum(p_dd + p_dd.T, 1.0)
+    if least_dd is not None:
+        p_dd = raise_open(p_dd, p_dd.T, least_dd)
     if known is not None:
         p_dd = np.where(known.forced_dd, 1.0, np.where(known.forbidden_dd, 0.0, p_dd))
     return _empty_diagonal(p_dd)
