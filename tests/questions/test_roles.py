@@ -173,6 +173,9 @@ def test_guesses_and_hidden_causes_are_told():
     )
     assert "The only arrow of that graph is a guess" in text
     assert "A hidden common cause of the two has probability 0.25" in text
+    assert "All 2 arrows of that graph are guesses" in str(
+        beliefs("a>b b>c", directions=half, compelled=0 * half).roles("a", "b", n_draws=2)
+    )
     assert "Hidden common causes are not looked at" in str(beliefs("a>b").roles("a", "b", n_draws=2))
 
 

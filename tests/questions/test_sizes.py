@@ -113,6 +113,19 @@ def test_open_links_read_the_same_from_both_sides(rng):
     assert there[0] == pytest.approx(rows.associate(0, 1, [2]).pearson)
 
 
+@each("tie", [0.3, 0.9, 0.99])
+def test_intervals_of_correlations_hold_them_and_end_at_one(tie):
+    held = []
+    for seed in range(100):
+        x, e = np.random.default_rng(seed).normal(size=(2, 12))
+        size, low, high, _ = measure_pair(
+            Rows(np.column_stack([x, tie * x + np.sqrt(1 - tie**2) * e]), 12), 0, 1, [], is_arrow=False
+        )
+        assert -1 <= low <= size <= high <= 1
+        held.append(low <= tie <= high)
+    assert np.mean(held) > 0.8
+
+
 def test_arrows_are_freed_of_other_parents_and_of_nothing_else(rng):
     a, b, d, e = rng.normal(size=(4, 500))
     c = a + 2 * b + d

@@ -105,15 +105,32 @@ def measure_pair(
     rest_m = y_m - size * x_m
     spread = np.sqrt(((x_m * rest_m) ** 2).sum()) / (x_m @ x_m)  # whatever the noise: it may differ from row to row
     half = float(1.96 * spread * np.sqrt(len(x_m) / free))
+    low, high = (size - half, size + half) if is_arrow else _bound_correlation(size, half)
     ways = [(i, j), (j, i)][: 1 if is_arrow else 2]
-    return size, size - half, size + half, _judge_sign(rows, ways, given, size, half)
+    return size, low, high, _judge_sign(rows, ways, given, size, low <= 0 <= high)
 
 
-def _judge_sign(rows: Rows, ways: Sequence[tuple[int, int]], given: Sequence[int], size: float, half: float) -> str:
+def _bound_correlation(size: float, half: float) -> tuple[float, float]:
+    """An interval around a correlation by Fisher's transformation: none is beyond ±1.
+
+    Examples
+    --------
+    >>> low, high = _bound_correlation(0.9, 0.2)
+    >>> round(low, 2), round(high, 2)
+    (0.4, 0.99)
+    """
+    size = float(np.clip(size, -1 + 1e-12, 1 - 1e-12))
+    middle, half = math.atanh(size), half / (1 - size**2)
+    return math.tanh(middle - half), math.tanh(middle + half)
+
+
+def _judge_sign(
+    rows: Rows, ways: Sequence[tuple[int, int]], given: Sequence[int], size: float, holds_zero: bool
+) -> str:
     steps = [_find_steps(rows.x_md[:, i], rows.free(j, i, given), len(rows.x_md) / rows.worth) for i, j in ways]
     if any(rise and fall for rise, fall in steps):
         return BENT
-    if abs(size) <= half or any(rise if size < 0 else fall for rise, fall in steps):
+    if holds_zero or any(rise if size < 0 else fall for rise, fall in steps):
         return UNCLEAR
     return POSITIVE if size > 0 else NEGATIVE
 
