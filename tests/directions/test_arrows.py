@@ -7,6 +7,7 @@ import itertools
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from graphbam.directions.arrows import arrow_probabilities
 from graphbam.directions.immoralities import Beliefs
 from graphbam.graphs.graph import edge_classes, skeleton
 from graphbam.graphs.knowledge import Knowledge
+from graphbam.inference import infer
 from graphbam.result import Result
 from ingredients import SQUARE, complete, edges_of, few, forbidding, law, numbers, orient, p_of, unshielded
 from oracle import markov_classes, union
@@ -206,3 +208,15 @@ def test_a_known_direction_implies_what_it_implies_in_the_class():
             assert np.array_equal(again.compelled, result.compelled)
             n_open += bool((wanted != cpdag).any())
     assert n_open > 50  # or little was tried
+
+
+def test_what_an_experiment_decides_implies_what_follows():
+    """a → b → c, and only a was set: nothing but a → b is told, and b → c follows since a and c have no common child."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        a, b, c = rng.normal(size=(3, 400))
+        was_set = np.arange(400) < 200
+        a[was_set] *= 1.5
+        b = a + 0.7 * b
+        frame = pd.DataFrame({"a": a, "b": b, "c": b + 0.7 * c, "set": np.where(was_set, "a", "")})
+        assert infer(frame, interventions="set").cpdag().directed_edges() == [("a", "b"), ("b", "c")]
