@@ -1049,12 +1049,18 @@ def _link_line(link: Link) -> str:
     stable = f"  stable in {link.numbers['stability']:.0%}" if "stability" in link.numbers else ""
     forced = ", forced" if link.is_forced else ""
     sure = f"  (this way {link.numbers['forward']:.2f}{forced})" if link.is_directed else ""
-    return f"  {link.numbers['skeleton']:.2f}  {link.a} {'→' if link.is_directed else '—'} {link.b}{sure}{stable}"
+    arrow = "→" if link.is_directed else "—"
+    return f"  {link.numbers['skeleton']:.2f}  {_line(link.a)} {arrow} {_line(link.b)}{sure}{stable}"
 
 
 def _moral_line(row: Mapping[Any, Any]) -> str:
-    via = f"  (common child: {row['via']}?)" if row["via"] else ""
-    return f"  {row['moral']:.2f}  {row['a']} ·· {row['b']}{via}"
+    via = f"  (common child: {_line(row['via'])}?)" if row["via"] else ""
+    return f"  {row['moral']:.2f}  {_line(row['a'])} ·· {_line(row['b'])}{via}"
+
+
+def _line(name: str) -> str:
+    """A name on one line."""
+    return " ".join(name.split())
 
 
 def _plain(value: Any) -> Any:
