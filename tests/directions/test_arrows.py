@@ -211,7 +211,7 @@ def test_a_known_direction_implies_what_it_implies_in_the_class():
 
 
 def test_what_an_experiment_decides_implies_what_follows():
-    """a → b → c, and only a was set: nothing but a → b is told, and b → c follows since a and c have no common child."""
+    """a → b → c, and only a was set: nothing but a → b is told, and b → c follows: they have no common child."""
     for seed in range(3):
         rng = np.random.default_rng(seed)
         a, b, c = rng.normal(size=(3, 400))

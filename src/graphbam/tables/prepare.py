@@ -349,10 +349,10 @@ def _tell_of_wild_values(names: Sequence[str], x_md: Matrix, notes: Notes) -> No
         if not wild_m.any() or len(np.unique(rest)) < 3 or off_m[wild_m].min() < 10 * np.ptp(rest):
             continue
         low, high = size_d[k] * rest.min(), size_d[k] * rest.max()
-        what = "1 value" if wild_m.sum() == 1 else f"{wild_m.sum()} values"
         notes.warnings.append(
-            f"column {names[k]!r} has {what} far beyond all others ({x_md[wild_m, k][0]:.3g}, and these between {low:.3g} "
-            f"and {high:.3g}), moved towards them; empty such cells if they are slips or stand for missing"
+            f"column {names[k]!r} has {spell_count(wild_m.sum(), 'value')} far beyond all others "
+            f"({x_md[wild_m, k][0]:.3g}, and these between {low:.3g} and {high:.3g}), moved towards them; "
+            "empty such cells if they are slips or stand for missing"
         )
 
 
