@@ -14,6 +14,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import graphbam as gb
+from beliefs import make_result
 from cases import SEEDS, each
 from graphbam.directions.cpdag import expected_shd
 from graphbam.errors import ConfigError, GraphbamError, GraphError, OrientationMissingError, ResultError
@@ -500,3 +501,10 @@ def test_pairs_of_common_children_come_surest_first_and_none_is_left_out_in_sile
     told = [line.split()[0] for line in text.splitlines() if "··" in line]
     assert told == ["0.85", "0.80", "0.75"]
     assert "… and 2 more such pairs" in text
+
+
+def test_names_with_line_breaks_stay_on_their_line():
+    result = make_result({("a\nb", "c"): 0.9}, names=("a\nb", "c", "d"), moral={("a\nb", "d"): 0.8})
+    lines = result.summary().splitlines()
+    assert "  0.90  a b — c" in lines
+    assert any(line.startswith("  0.80  a b ·· d") for line in lines)

@@ -21,6 +21,8 @@ from graphbam.directions.arrows import (
     arrow_probabilities,
     check_pairs,
     claim_immoralities,
+    follow_known,
+    imply_known,
     settle_ancestors,
     settle_arrows,
     settle_compelled,
@@ -323,6 +325,8 @@ class Result(Answer):
     is_part: bool = False
     """Whether it is a part of a wider answer, in which `ancestors` were settled: paths may lead through variables that
     are not here."""
+    filled: npt.NDArray[np.bool_] | None = None
+    """Which cells of `sample` were missing and have been filled in, shape (rows, D); None: none was."""
     _decided: dict[tuple[str, Cut], OrientedGraph] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -344,7 +348,7 @@ class Result(Answer):
         known, link_dd = self._known(), None if self.is_part else self.probabilities[..., SKELETON]
         rules: dict[str, Callable[[Matrix], Matrix]] = {
             "directions": lambda p_dd: settle_directions(p_dd, known, link_dd),
-            "compelled": lambda p_dd: settle_compelled(p_dd, known),
+            "compelled": lambda p_dd: settle_compelled(p_dd, known, self._implied(known)),
             "hidden_causes": settle_hidden,
             "ancestors": lambda p_dd: self._settle_paths(p_dd, known),
         }
@@ -352,6 +356,15 @@ class Result(Answer):
             p_dd = getattr(self, name)
             if p_dd is not None:
                 object.__setattr__(self, name, _frozen(settle(check_pairs(p_dd, len(self.names), name))))
+
+    def _implied(self, known: Known | None) -> Matrix | None:
+        """What known arrows imply of links that data leave open; not of those that an experiment decides."""
+        if known is None or self.compelled is None:
+            return None
+        compelled_dd = settle_compelled(check_pairs(self.compelled, len(self.names), "compelled"), known)
+        immoralities = claim_immoralities(self.probabilities, compelled_dd)
+        least_dd = imply_known(Beliefs(self.probabilities, immoralities, known.forbidden_dd))
+        return least_dd if least_dd is None or self.experiments is None else np.where(self.experiments, 0.0, least_dd)
 
     def _known(self) -> Known | None:
         forbidden, known = self._forbidden(), self.knowledge
@@ -551,7 +564,7 @@ class Result(Answer):
     def _decide(self, cut: Cut) -> OrientedGraph:
         """Choose links and arrows; remembered, since files, picture and report ask for the same again."""
         if ("cpdag", cut) not in self._decided:
-            arrow_dd = self.compelled_probabilities
+            arrow_dd = follow_known(self._beliefs, self.compelled_probabilities)
             adjacency = nearest_cpdag(self._beliefs, arrow_dd, cut, 0.0 if self.compelled is None else CAUTION)
             self._decided["cpdag", cut] = self._orient(adjacency, arrow_dd, cut)
         return self._decided["cpdag", cut]
@@ -711,7 +724,7 @@ class Result(Answer):
         Traceback (most recent call last):
         graphbam.errors.ResultError: this result has version 7, and this graphbam reads version 1. Update graphbam.
         """
-        kept = _read_fields(values, {f.name for f in dataclasses.fields(cls) if f.init} - {"sample"})
+        kept = _read_fields(values, {f.name for f in dataclasses.fields(cls) if f.init} - {"sample", "filled"})
         for key in ("changes", "warnings", "names"):
             kept[key] = tuple(kept.get(key, ()))
         for key in ("stability", "arrow_stability", "experiments", *ORDERED):
@@ -1036,12 +1049,18 @@ def _link_line(link: Link) -> str:
     stable = f"  stable in {link.numbers['stability']:.0%}" if "stability" in link.numbers else ""
     forced = ", forced" if link.is_forced else ""
     sure = f"  (this way {link.numbers['forward']:.2f}{forced})" if link.is_directed else ""
-    return f"  {link.numbers['skeleton']:.2f}  {link.a} {'→' if link.is_directed else '—'} {link.b}{sure}{stable}"
+    arrow = "→" if link.is_directed else "—"
+    return f"  {link.numbers['skeleton']:.2f}  {_line(link.a)} {arrow} {_line(link.b)}{sure}{stable}"
 
 
 def _moral_line(row: Mapping[Any, Any]) -> str:
-    via = f"  (common child: {row['via']}?)" if row["via"] else ""
-    return f"  {row['moral']:.2f}  {row['a']} ·· {row['b']}{via}"
+    via = f"  (common child: {_line(row['via'])}?)" if row["via"] else ""
+    return f"  {row['moral']:.2f}  {_line(row['a'])} ·· {_line(row['b'])}{via}"
+
+
+def _line(name: str) -> str:
+    """A name on one line."""
+    return " ".join(name.split())
 
 
 def _plain(value: Any) -> Any:

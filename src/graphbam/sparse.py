@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.directions.arrows import SUPPORT_FROM, claim_immoralities, settle_arrows, settle_paths
+from graphbam.directions.arrows import (
+    SUPPORT_FROM,
+    claim_immoralities,
+    follow_known,
+    imply_known,
+    raise_open,
+    settle_arrows,
+    settle_paths,
+)
 from graphbam.directions.cpdag import nearest_cpdag
 from graphbam.directions.immoralities import Beliefs
 from graphbam.directions.large import (
@@ -238,6 +246,8 @@ class SparseResult(Answer):
     provenance: Mapping[str, Any] = field(default_factory=dict)
     sample: NDArray[Any] | None = None
     """Up to 1,000 rows of the table as the network saw it; not saved."""
+    filled: NDArray[np.bool_] | None = None
+    """Which cells of `sample` were missing and have been filled in; not saved."""
     experiments: NDArray[np.bool_] | None = None
     """Shape (N,): whether an experiment set one of the two without the other, so that data can tell which way a link
     points; None: nothing was set."""
@@ -304,11 +314,41 @@ class SparseResult(Answer):
         p[self._find_pairs(required)] = [0.0, 1.0, 0.0]
         alone = known.are_childless(self.names, *self.pairs.T)
         p[alone] = leave_childless(p[alone])
-        if self.directions is not None:
-            object.__setattr__(self, "directions", self._settle_directions(self.directions))
         if self.compelled is not None:
             settled = np.where(self._forced, 1.0, np.where(forbidden, 0.0, self.compelled))
+            least = self._imply(settled)
+            settled = np.where(self._forced | forbidden, settled, raise_open(settled, settled[:, ::-1], least))
             object.__setattr__(self, "compelled", settled)
+        if self.directions is not None:
+            object.__setattr__(self, "directions", self._settle_directions(self.directions))
+
+    def _imply(self, compelled: Vector) -> Vector:
+        """Shape (N, 2): how likely arrows are by what known ones imply, as in `Result`.
+
+        In parts of up to `SMALL_PART` variables; nothing is followed through larger ones.
+        """
+        least = np.zeros((len(self.pairs), 2))
+        linked = self.probabilities[:, SKELETON] >= SUPPORT_FROM
+        part_of = connected_parts(self.pairs[linked, 0], self.pairs[linked, 1], self.n_variables)
+        sizes, (one, other) = np.bincount(part_of, minlength=self.n_variables), part_of[self.pairs].T
+        members_of, pairs_of = _Groups(part_of), _Groups(np.where(one == other, one, -1))
+        for root in np.unique(one[linked & self._forced.any(axis=1)]).tolist():
+            if not 2 < sizes[root] <= SMALL_PART:
+                continue
+            members, inside = members_of[root], pairs_of[root]
+            ends_n2 = np.searchsorted(members, self.pairs[inside])
+            fields = {"probabilities": self._nothing()["probabilities"]}
+            p_dd3 = self._matrices(members, ends_n2, inside, fields)["probabilities"]
+            p_dd3[np.arange(len(members)), np.arange(len(members))] = [1.0, 0.0, 0.0]
+            forbidden_dd: BoolMatrix = np.zeros(p_dd3.shape[:2], dtype=bool)
+            i, j = ends_n2.T
+            forbidden_dd[i, j], forbidden_dd[j, i] = self._forbidden[inside].T
+            arrow_dd = np.zeros(forbidden_dd.shape)
+            arrow_dd[i, j], arrow_dd[j, i] = compelled[inside].T
+            least_dd = imply_known(Beliefs(p_dd3, claim_immoralities(p_dd3, arrow_dd), forbidden_dd))
+            if least_dd is not None:
+                least[inside] = np.stack([least_dd[i, j], least_dd[j, i]], axis=1)
+        return least if self.experiments is None else np.where(self.experiments[:, None], 0.0, least)
 
     def _settle_directions(self, p: Vector) -> Vector:
         """Directions under knowledge, as `graphbam.directions.arrows.settle_directions` settles them."""
@@ -472,6 +512,7 @@ class SparseResult(Answer):
             source=self.source,
             provenance=self.provenance,
             sample=None if self.sample is None else self.sample[:, places],
+            filled=None if self.filled is None else self.filled[:, places],
             is_part=True,
             **values,
         )
@@ -676,7 +717,7 @@ class SparseResult(Answer):
         forbidden_dd: BoolMatrix = np.zeros(arrow_dd.shape, dtype=bool)
         forbidden_dd[i, j], forbidden_dd[j, i] = (self._forbidden[inside] | np.stack([known < 0, known > 0], axis=1)).T
         beliefs = Beliefs(p_dd3, claim_immoralities(p_dd3, arrow_dd), forbidden_dd)
-        return nearest_cpdag(beliefs, arrow_dd, Cut(threshold=threshold), CAUTION)
+        return nearest_cpdag(beliefs, follow_known(beliefs, arrow_dd), Cut(threshold=threshold), CAUTION)
 
     @functools.cached_property
     def _morals(self) -> Morals:
@@ -795,7 +836,7 @@ class SparseResult(Answer):
     def to_dict(self) -> dict[str, Any]:
         """All but the arrays, ready for JSON."""
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
-        for name in (*ARRAYS, "sample"):
+        for name in (*ARRAYS, "sample", "filled"):
             plain.pop(name)
         plain["knowledge"] = self.knowledge.to_dict() if self.knowledge else None
         return {"format": "graphbam-sparse-result", "version": VERSION, **plain}

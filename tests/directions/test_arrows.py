@@ -7,6 +7,7 @@ import itertools
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,10 +15,12 @@ from hypothesis import strategies as st
 from cases import each
 from graphbam.directions.arrows import arrow_probabilities
 from graphbam.directions.immoralities import Beliefs
-from graphbam.graphs.graph import skeleton
+from graphbam.graphs.graph import edge_classes, skeleton
 from graphbam.graphs.knowledge import Knowledge
+from graphbam.inference import infer
 from graphbam.result import Result
 from ingredients import SQUARE, complete, edges_of, few, forbidding, law, numbers, orient, p_of, unshielded
+from oracle import markov_classes, union
 
 
 def test_an_arrow_is_as_likely_as_its_likeliest_collider():
@@ -185,3 +188,35 @@ def test_stronger_claims_never_weaken_an_arrow_into_their_child(draw, d):
     triple = triples[draw.rng.integers(len(triples))]
     weak, strong = (orient(adj, [(*triple, p)], unclaimed=0.0).arrow_dd for p in (0.4, 0.9))
     assert weak[triple[0], triple[1]] < strong[triple[0], triple[1]]
+
+
+def test_a_known_direction_implies_what_it_implies_in_the_class():
+    """Where the network is sure, the graph is all that the DAGs of the class with the known arrow have in common."""
+    rng, n_open = np.random.default_rng(0), 0
+    for members in markov_classes(4):
+        cpdag, dag = union(members), members[0]
+        for i, j in np.argwhere(dag):
+            p_dd3 = np.eye(3)[edge_classes(dag)] * 0.94 + 0.02
+            compelled_dd = np.where((cpdag > 0) & (cpdag.T == 0), 0.97, 0.01 * rng.random((4, 4)))  # else open
+            known, half_dd = Knowledge(required=[("abcd"[i], "->", "abcd"[j])]), np.full((4, 4), 0.5)
+            result = Result(tuple("abcd"), p_dd3, directions=half_dd, compelled=compelled_dd, knowledge=known)
+            wanted = union([other for other in members if other[i, j]])
+            assert np.array_equal(result.cpdag().adjacency > 0, wanted > 0), (dag, i, j)
+            drawn = (wanted > 0) & (wanted.T == 0)
+            assert (result.compelled_probabilities[drawn] > 0.9).all()
+            again = Result.from_dict(result.to_dict())
+            assert np.array_equal(again.compelled, result.compelled)
+            n_open += bool((wanted != cpdag).any())
+    assert n_open > 50  # or little was tried
+
+
+def test_what_an_experiment_decides_implies_what_follows():
+    """a → b → c, and only a was set: nothing but a → b is told, and b → c follows: they have no common child."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        a, b, c = rng.normal(size=(3, 400))
+        was_set = np.arange(400) < 200
+        a[was_set] *= 1.5
+        b = a + 0.7 * b
+        frame = pd.DataFrame({"a": a, "b": b, "c": b + 0.7 * c, "set": np.where(was_set, "a", "")})
+        assert infer(frame, interventions="set").cpdag().directed_edges() == [("a", "b"), ("b", "c")]

@@ -280,6 +280,22 @@ def test_a_variable_is_found_and_shown_with_its_surroundings(tmp_path):
     assert (told["overlaps"], told["outside"], told["crossings"]) == (0, 0, [])
 
 
+def test_long_names_that_begin_and_end_alike_are_told_apart(tmp_path):
+    names = [f"median_household_{what}_in_thousands_of_2010" for what in ("income", "rent", "savings", "debt")]
+    told = browse(tmp_path, render(make_result(5, names=[*names, "year"])), """
+        const labels = () => cy.nodes().map((node) => node.data("label"));
+        told.labels = labels();
+        one("#rows tr").click(); told.axes = all("#detail .axis").map((text) => text.textContent);
+        enter("#find", "year", "change"); told.near = labels();
+    """)  # fmt: skip
+    assert told["troubles"] == []
+    assert len(set(told["labels"])) == len(names) + 1
+    assert "year" in told["labels"]
+    assert set(told["near"]) <= set(told["labels"])
+    assert len(set(told["axes"][:2])) == 2
+    assert max(map(len, told["labels"])) < len(names[0])
+
+
 def test_variables_can_be_dragged_and_the_graph_moved(tmp_path):
     told = browse(tmp_path, render(make_result(8)), """
         const node = cy.$id("n0"), before = { ...node.position() };

@@ -43,6 +43,12 @@ def test_words_name_the_likelier_part():
     assert str(make_result({}).markov_blanket("a")) == "Markov blanket of a, 0 variables at p ≥ 0.5"
 
 
+def test_members_that_hide_behind_each_other_are_told_of():
+    text = str(make_result(dict.fromkeys([("a", "b"), ("a", "c"), ("a", "d")], 0.4)).markov_blanket("a"))
+    assert text.startswith("Markov blanket of a, 0 variables at p ≥ 0.5\n")
+    assert "About 1 more is expected among the 4 others, likeliest: b 0.40, c 0.40, d 0.40" in text
+
+
 def test_an_unknown_variable_is_refused():
     with pytest.raises(ResultError, match="no variable 'x'"):
         make_result({}).markov_blanket("x")

@@ -171,8 +171,11 @@ def test_guesses_and_hidden_causes_are_told():
     text = str(
         beliefs("a>b", directions=half, compelled=0 * half, hidden_causes=0.25 * np.ones((5, 5))).roles("a", "b")
     )
-    assert "1 of the 1 arrows of that graph is a guess" in text
+    assert "The only arrow of that graph is a guess" in text
     assert "A hidden common cause of the two has probability 0.25" in text
+    assert "All 2 arrows of that graph are guesses" in str(
+        beliefs("a>b b>c", directions=half, compelled=0 * half).roles("a", "b", n_draws=2)
+    )
     assert "Hidden common causes are not looked at" in str(beliefs("a>b").roles("a", "b", n_draws=2))
 
 

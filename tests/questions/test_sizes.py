@@ -1,5 +1,7 @@
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 import graphbam as gb
 from beliefs import NAMES, beliefs, make_result
@@ -7,6 +9,7 @@ from cases import each
 from graphbam.errors import ResultError
 from graphbam.questions.rows import Rows
 from graphbam.questions.sizes import measure_pair
+from graphbam.tables.prepare import fill_gaps
 
 
 def standardised(*columns):
@@ -26,6 +29,43 @@ def test_the_interval_holds_the_coefficient_of_a_linear_world(slope):
         assert sign == ("+" if slope > 0 else "−")
         assert low < size < high
     assert np.mean(held) > 0.85
+
+
+@each("gappy", [[0], [1], [2], [0, 1, 2, 3]], ids=str)
+def test_the_interval_holds_the_coefficient_where_cells_were_filled_in(gappy):
+    held = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        z, e, f, g = rng.normal(size=(4, 400))
+        x = 0.7 * z + e
+        y = 0.5 * x + 0.6 * z + f
+        x_md, gaps = np.column_stack([x, y, z, 0.8 * y + g]), np.zeros((400, 4), dtype=bool)
+        gaps[:, gappy] = rng.random((400, len(gappy))) < 0.3
+        filled = fill_gaps(torch.from_numpy(x_md), torch.from_numpy(~gaps)).numpy()
+        _, low, high, _ = measure_pair(Rows(filled, 400, gaps), 0, 1, [2])
+        held.append(low < 0.5 < high)
+    assert np.mean(held) > 0.85
+
+
+def test_sizes_leave_filled_cells_out(rng):
+    x, e = rng.normal(size=(2, 300))
+    frame = pd.DataFrame({"x": x, "y": x + 0.5 * e, "flat": 1.0})
+    frame.loc[rng.random(300) < 0.4, "x"] = np.nan
+    result = gb.infer(frame)
+    whole = frame["x"].notna().to_numpy()
+    assert result.filled.shape == result.sample.shape
+    assert result.filled[:, 0].sum() == (~whole).sum()
+    assert not result.filled[:, 1:].any()
+    y = (frame["y"] - frame["y"].mean()) / frame["y"].std()
+    found = np.sort(result.sample[~result.filled[:, 0], 1])
+    np.testing.assert_allclose(found, np.sort(y[whole]), atol=0.05)  # rows may have another order
+    assert "filled" not in result.to_dict()
+
+
+def test_too_few_measured_rows_have_no_size(rng):
+    gaps = np.ones((100, 2), dtype=bool)
+    gaps[:2] = False
+    assert np.isnan(measure_pair(Rows(rng.normal(size=(100, 2)), 100, gaps), 0, 1, [])[:3]).all()
 
 
 SHAPES = {
@@ -71,6 +111,19 @@ def test_open_links_read_the_same_from_both_sides(rng):
     there, back = (measure_pair(rows, i, j, [2], is_arrow=False) for i, j in ((0, 1), (1, 0)))
     assert there == pytest.approx(back) or (there[0] == pytest.approx(back[0]) and there[3] == back[3])
     assert there[0] == pytest.approx(rows.associate(0, 1, [2]).pearson)
+
+
+@each("tie", [0.3, 0.9, 0.99])
+def test_intervals_of_correlations_hold_them_and_end_at_one(tie):
+    held = []
+    for seed in range(100):
+        x, e = np.random.default_rng(seed).normal(size=(2, 12))
+        size, low, high, _ = measure_pair(
+            Rows(np.column_stack([x, tie * x + np.sqrt(1 - tie**2) * e]), 12), 0, 1, [], is_arrow=False
+        )
+        assert -1 <= low <= size <= high <= 1
+        held.append(low <= tie <= high)
+    assert np.mean(held) > 0.8
 
 
 def test_arrows_are_freed_of_other_parents_and_of_nothing_else(rng):

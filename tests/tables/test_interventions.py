@@ -173,3 +173,9 @@ def test_rows_of_an_experiment_count_in_full():
     assert prepare(read_experiment(x_md, None)).worth(300) < 150
     set_md[100:, 0] = 1
     assert prepare(read_experiment(x_md, set_md)).worth(300) == 300
+
+
+@each("given", [["b"] * 9, np.ones(9), {"b": [0, 1] * 4}, {"": FRAME, "b": pd.Series([1.0] * 9)}], ids=str)
+def test_a_list_is_refused_with_what_to_pass(given):
+    with pytest.raises(TableError, match=r"interventions.* a single list of \d values\. Pass a mask"):
+        read_experiment(None if isinstance(given, dict) and "" in given else FRAME, given)

@@ -467,3 +467,17 @@ def test_nothing_random_is_seeded_globally(x_md):
 def test_settings_are_checked(bad):
     with pytest.raises(ConfigError):
         PrepareConfig(**bad)
+
+
+def test_values_far_beyond_all_others_are_told_of(rng):
+    def told(x_md):
+        return [said for said in prepare(table_of(x_md)).warnings if "far beyond" in said]
+
+    x_md = rng.normal(size=(300, 3))
+    tails = np.column_stack([np.exp(3 * x_md[:, 0]), rng.standard_cauchy((300, 2)), rng.random(300) < 0.01])
+    assert told(x_md) == told(tails) == []
+    x_md[7, 2] = np.nan
+    for wild in (1e9, -1e300):
+        x_md[[3, 50], 1] = wild
+        (said,) = told(x_md)
+        assert f"'v1' has 2 values far beyond all others ({wild:.3g}, and these between -" in said

@@ -18,6 +18,7 @@ of the paper the definition is, from strong to weak:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -34,6 +35,9 @@ __all__ = [
     "arrow_probabilities",
     "check_pairs",
     "claim_immoralities",
+    "follow_known",
+    "imply_known",
+    "raise_open",
     "settle_ancestors",
     "settle_arrows",
     "settle_compelled",
@@ -83,17 +87,71 @@ def arrow_probabilities(beliefs: Beliefs) -> Matrix:
     arrow_dd = np.zeros(linked.shape)
     for c, (nodes, collider, _) in enumerate(around):
         arrow_dd[nodes, c] = collider.max(axis=1, initial=0.0)
+    arrow_dd[linked & forbidden.T & ~forbidden] = 1.0
+    arrow_dd = _derive_all(arrow_dd, beliefs, linked, around)
+    arrow_dd[forbidden.T & ~forbidden] = 1.0  # of unlikely edges too
+    return _not_both(arrow_dd)
+
+
+def follow_known(beliefs: Beliefs, arrow_dd: Matrix) -> Matrix:
+    """Arrows of the CPDAG, and what known directions imply of other links by R1–R4.
+
+    A network tells which links data leave open. Once a direction is known, links beside it are open no more: if no
+    common child is behind the neighbours a and c of b, and a → b is known, b — c can only be b → c.
+
+    Parameters
+    ----------
+    beliefs : Beliefs
+        Links, immoralities and forbidden arrows; where one direction alone is permitted, it is known.
+    arrow_dd : ndarray, shape (d, d)
+        Probability of each arrow of the CPDAG, given a link, known ones included.
+
+    Returns
+    -------
+    ndarray, shape (d, d)
+        The same where nothing is known; [i, j] and [j, i] sum to one at most.
+
+    Examples
+    --------
+    >>> p_dd3 = np.full((3, 3, 3), [1.0, 0.0, 0.0])
+    >>> p_dd3[1, :] = p_dd3[:, 1] = [0.0, 1.0, 0.0]
+    >>> back_dd = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)  # 0 → 1 is known
+    >>> follow_known(Beliefs(p_dd3, None, back_dd), np.array([[0, 1, 0], [0, 0, 0], [0, 0.02, 0]])).round(2).tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 0.98], [0.0, 0.02, 0.0]]
+    """
+    least_dd = imply_known(beliefs, arrow_dd)
+    return arrow_dd if least_dd is None else raise_open(arrow_dd, arrow_dd.T, least_dd)
+
+
+def imply_known(beliefs: Beliefs, arrow_dd: ArrayLike = 1.0) -> Matrix | None:
+    """How likely arrows are by what known ones imply of links; None where no likely link has a known direction.
+
+    `arrow_dd` says how sure known arrows are.
+    """
+    linked, forbidden = beliefs.p_dd >= SUPPORT_FROM, beliefs.forbidden
     known = linked & forbidden.T & ~forbidden
-    while True:  # a fixed point, reached from below
-        arrow_dd[known], arrow_dd[forbidden] = 1.0, 0.0
+    if not known.any():
+        return None
+    around = [_neighbourhood(beliefs, c, np.flatnonzero(linked[c])) for c in range(len(beliefs))]
+    implied_dd = _derive_all(np.where(known, arrow_dd, 0.0), beliefs, linked, around)
+    return implied_dd / np.maximum(implied_dd + implied_dd.T, 1.0)
+
+
+def raise_open(arrow: Matrix, reverse: Matrix, least: Matrix) -> Matrix:
+    """Arrows as likely as `least` says, as far as that takes from what is open; doing it again changes nothing."""
+    return np.maximum(arrow, np.minimum(least, 1 - reverse))
+
+
+def _derive_all(arrow_dd: Matrix, beliefs: Beliefs, linked: BoolMatrix, around: Sequence[_Neighbourhood]) -> Matrix:
+    """What R1–R4 imply: a fixed point, reached from below."""
+    arrow_dd = np.where(beliefs.forbidden, 0.0, arrow_dd)
+    while True:
         before = arrow_dd.copy()
         for variable, neighbourhood in enumerate(around):
             _derive(arrow_dd, beliefs.p_dd, linked, variable, neighbourhood)
-        arrow_dd[forbidden] = 0.0
+        arrow_dd[beliefs.forbidden] = 0.0
         if np.array_equal(before, arrow_dd):
-            break
-    arrow_dd[forbidden.T & ~forbidden] = 1.0  # of unlikely edges too
-    return _not_both(arrow_dd)
+            return arrow_dd
 
 
 class _Neighbourhood(NamedTuple):
@@ -214,9 +272,14 @@ def settle_directions(p_dd: Matrix, known: Known | None = None, link_dd: Matrix 
     return _empty_diagonal(p_dd)
 
 
-def settle_compelled(p_dd: Matrix, known: Known | None = None) -> Matrix:
-    """Arrows of the CPDAG given a link: [i, j] and [j, i] sum to one at most; a known arrow is one."""
+def settle_compelled(p_dd: Matrix, known: Known | None = None, least_dd: Matrix | None = None) -> Matrix:
+    """Arrows of the CPDAG given a link: [i, j] and [j, i] sum to one at most; a known arrow is one.
+
+    They are as likely as `least_dd` says (`imply_known`), as far as they were open.
+    """
     p_dd = p_dd / np.maximum(p_dd + p_dd.T, 1.0)
+    if least_dd is not None:
+        p_dd = raise_open(p_dd, p_dd.T, least_dd)
     if known is not None:
         p_dd = np.where(known.forced_dd, 1.0, np.where(known.forbidden_dd, 0.0, p_dd))
     return _empty_diagonal(p_dd)

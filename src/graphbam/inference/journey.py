@@ -16,6 +16,7 @@ from torch import Tensor
 
 import graphbam
 from graphbam.errors import ConfigError, GraphbamError, Setting, TableError
+from graphbam.graphs.graph import BoolMatrix
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.inference.answers import kinds_of_targets, read_pairs, tell_of_rows
 from graphbam.inference.bars import listening
@@ -320,6 +321,7 @@ def _describe_answer(
         "source": ready.source,
         "provenance": _provenance(ready, config, networks),
         "sample": _draw_sample(ready, x_bme[0]),
+        "filled": _draw_filled(ready),
     }
 
 
@@ -384,6 +386,17 @@ def _draw_sample(ready: Prepared, x_me: Tensor) -> Matrix:
     x_rd[:, ready.varying] = x_me[:SAMPLE_ROWS].numpy()
     x_rd.setflags(write=False)
     return x_rd
+
+
+def _draw_filled(ready: Prepared) -> BoolMatrix | None:
+    """Which cells of the rows of `_draw_sample` were filled in; None: none of the table was."""
+    if ready.missing_md is None or not ready.missing_md.any():
+        return None
+    rows = ready.passes[0][:SAMPLE_ROWS]
+    filled_rd = np.zeros((len(rows), len(ready.names)), dtype=bool)
+    filled_rd[:, ready.varying] = ready.missing_md[rows]
+    filled_rd.setflags(write=False)
+    return filled_rd
 
 
 def _warn_about_width(joined: Joined | None, n_columns: int) -> list[str]:

@@ -57,7 +57,17 @@ class MarkovBlanket:
             f"  {row['variable']:<{width}}  {row['probability']:.2f}  {_spell_part(row)}"
             for row in members.to_dict("records")
         ]
-        return "\n".join([head + (":" if lines else ""), *lines])
+        return "\n".join([head + (":" if lines else ""), *lines, *self._say_missed()])
+
+    def _say_missed(self) -> list[str]:
+        """How many more members there should be, where no single one is sure: copies share what there is to tell."""
+        rest = self.table[~self.table["member"]]
+        n = round(float(rest["probability"].sum()))
+        if n < 1:
+            return []
+        likeliest = [f"{row['variable']} {row['probability']:.2f}" for row in rest.head(3).to_dict("records")]
+        are = "is" if n == 1 else "are"
+        return [f"About {n} more {are} expected among the {len(rest)} others, likeliest: {', '.join(likeliest)}"]
 
 
 def find_blanket(result: Result, name: str, cut: Cut) -> MarkovBlanket:

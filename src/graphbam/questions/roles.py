@@ -147,9 +147,11 @@ class Roles:
         n_arrows, n_guessed = int(self.graph.adjacency.sum()), int(self.graph.guessed.sum())
         lines = []
         if n_guessed:
+            who = f"All {n_arrows} arrows" if n_guessed == n_arrows else f"{n_guessed} of the {n_arrows} arrows"
+            who = who if n_arrows > 1 else "The only arrow"
             are = "is a guess: such data cannot tell which way it points"
             are = are if n_guessed == 1 else "are guesses: such data cannot tell which way they point"
-            lines.append(f"{n_guessed} of the {n_arrows} arrows of that graph {are}.")
+            lines.append(f"{who} of that graph {are}.")
         if self.hidden is None:
             lines.append("Hidden common causes are not looked at here; no set of columns closes their back doors.")
         else:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbam.errors import ResultError
-from graphbam.graphs.graph import Matrix
+from graphbam.graphs.graph import BoolMatrix, Matrix
 from graphbam.result import Result
 
 Vector = NDArray[np.float64]
@@ -78,6 +78,8 @@ class Rows:
     """Shape (rows, D)."""
     worth: float
     """How many independent rows they are worth: fewer where neighbours resemble each other."""
+    filled_md: BoolMatrix | None = None
+    """Cells that were missing and have been filled in; None: none was."""
 
     @classmethod
     def of(cls, result: Result) -> Rows | None:
@@ -86,7 +88,24 @@ class Rows:
             return None
         used = float(result.provenance.get("n_rows_used") or len(result.sample))
         worth = float(result.provenance.get("n_rows_worth") or used)
-        return cls(np.asarray(result.sample, dtype=np.float64), len(result.sample) * min(1.0, worth / used))
+        x_md = np.asarray(result.sample, dtype=np.float64)
+        return cls(x_md, len(x_md) * min(1.0, worth / used), result.filled)
+
+    def measured(self, columns: Sequence[int]) -> Rows:
+        """The rows in which none of some variables was filled in.
+
+        What was filled in is what a line through the others expects: it adds no evidence, and bends sizes.
+
+        Examples
+        --------
+        >>> rows = Rows(np.eye(4)[:, :2], 2.0, np.eye(4, dtype=bool)[:, :2])
+        >>> rows.measured([0]).x_md.tolist(), rows.measured([0, 1]).worth
+        ([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]], 1.0)
+        """
+        if self.filled_md is None or not self.filled_md[:, list(columns)].any():
+            return self
+        keep_m = ~self.filled_md[:, list(columns)].any(axis=1)
+        return Rows(self.x_md[keep_m], self.worth * float(keep_m.mean()), self.filled_md[keep_m])
 
     @property
     def chance(self) -> float:

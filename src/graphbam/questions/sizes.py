@@ -9,6 +9,9 @@ A line is not the truth. So the rows are sorted by a and cut into six groups, an
 the other variables. If its means clearly rise between two groups and clearly fall between two others, the link has no
 sign: "not monotone". Of an open link both ways are looked at. If the interval holds zero, or groups speak against the
 sign of the line, the sign is "unclear".
+
+Rows count in which none of the variables concerned was missing: what was filled in is what a line through all others,
+effects of b among them, expects.
 """
 
 from __future__ import annotations
@@ -89,9 +92,12 @@ def measure_pair(
     >>> bool(low < 1 < high), sign, measure_pair(rows, 0, 2, [])[3]
     (True, '+', 'not monotone')
     """
-    x_m, y_m = rows.residual(i, given), rows.residual(j, given)
+    rows = rows.measured([i, j, *given])
     free = rows.worth - len(given) - 2
-    if free < 1 or x_m.var() <= 1e-6 * rows.x_md[:, i].var() or y_m.var() <= 1e-6 * rows.x_md[:, j].var():
+    if free < 1:
+        return math.nan, math.nan, math.nan, UNCLEAR
+    x_m, y_m = rows.residual(i, given), rows.residual(j, given)
+    if x_m.var() <= 1e-6 * rows.x_md[:, i].var() or y_m.var() <= 1e-6 * rows.x_md[:, j].var():
         return math.nan, math.nan, math.nan, UNCLEAR
     if not is_arrow:
         x_m, y_m = x_m / x_m.std(), y_m / y_m.std()
@@ -99,15 +105,32 @@ def measure_pair(
     rest_m = y_m - size * x_m
     spread = np.sqrt(((x_m * rest_m) ** 2).sum()) / (x_m @ x_m)  # whatever the noise: it may differ from row to row
     half = float(1.96 * spread * np.sqrt(len(x_m) / free))
+    low, high = (size - half, size + half) if is_arrow else _bound_correlation(size, half)
     ways = [(i, j), (j, i)][: 1 if is_arrow else 2]
-    return size, size - half, size + half, _judge_sign(rows, ways, given, size, half)
+    return size, low, high, _judge_sign(rows, ways, given, size, low <= 0 <= high)
 
 
-def _judge_sign(rows: Rows, ways: Sequence[tuple[int, int]], given: Sequence[int], size: float, half: float) -> str:
+def _bound_correlation(size: float, half: float) -> tuple[float, float]:
+    """An interval around a correlation by Fisher's transformation: none is beyond ±1.
+
+    Examples
+    --------
+    >>> low, high = _bound_correlation(0.9, 0.2)
+    >>> round(low, 2), round(high, 2)
+    (0.4, 0.99)
+    """
+    size = float(np.clip(size, -1 + 1e-12, 1 - 1e-12))
+    middle, half = math.atanh(size), half / (1 - size**2)
+    return math.tanh(middle - half), math.tanh(middle + half)
+
+
+def _judge_sign(
+    rows: Rows, ways: Sequence[tuple[int, int]], given: Sequence[int], size: float, holds_zero: bool
+) -> str:
     steps = [_find_steps(rows.x_md[:, i], rows.free(j, i, given), len(rows.x_md) / rows.worth) for i, j in ways]
     if any(rise and fall for rise, fall in steps):
         return BENT
-    if abs(size) <= half or any(rise if size < 0 else fall for rise, fall in steps):
+    if holds_zero or any(rise if size < 0 else fall for rise, fall in steps):
         return UNCLEAR
     return POSITIVE if size > 0 else NEGATIVE
 

@@ -95,6 +95,7 @@ def read_experiment(
     if isinstance(interventions, str):
         return _note(*_read_column(loaded, interventions, encode, drop), f"targets read from column {interventions!r}")
     table = read_table(loaded, encode=encode, drop=drop)
+    _refuse_flat(interventions, "")
     has_names, about = hasattr(interventions, "columns"), "cells that were set are marked"
     if isinstance(data, pd.DataFrame) and isinstance(interventions, pd.DataFrame):
         matched = _match_rows(interventions, data)
@@ -272,8 +273,21 @@ def _stack_tables(
     return _note(table, set_md, f"rows of {len(frames)} tables joined ({sizes})")
 
 
+def _refuse_flat(value: Any, key: str) -> None:
+    """A list of targets, or of zeros and ones, is neither a mask nor a table."""
+    if isinstance(value, (list, tuple, set, np.ndarray, pd.Series)) and len(value) and np.ndim(next(iter(value))) == 0:
+        raise TableError(
+            Setting("interventions"),
+            f"{f' has under {key!r}' if key else ' is'} a single list of {spell_count(len(value), 'value')}. Pass a "
+            "mask with 0 or 1 for every cell; tables by what was set in them, {'': table, 'target': table}; or put "
+            "what was set into a column of the table and pass its name.",
+        )
+
+
 def _load_each(tables: Mapping[Any, Any], limit: RowLimit) -> tuple[dict[Any, pd.DataFrame], list[str], int]:
     """Tables with unique names by what was set in them, changes, and all rows; each keeps its share of the limit."""
+    for targets, one in tables.items():
+        _refuse_flat(one, str(targets))
     loaded = {targets: load_frame(one, limit) for targets, one in tables.items()}
     n_rows = sum(one.n_rows for one in loaded.values())
     frames, changes = {}, []

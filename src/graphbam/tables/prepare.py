@@ -30,6 +30,7 @@ done is in `Prepared.changes`, sentence by sentence; what of it a reader of the 
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -67,6 +68,9 @@ CLIP = 5.0
 
 WILD = 6.0
 """Before that, values beyond median ± this many robust standard deviations are moved to that limit."""
+
+FAR = 1000.0
+"""Values this many times as far from the median as nine in ten, and far from the rest, are told of."""
 
 _ALL_COUNT = Setting("independent_rows", True).as_both()
 _NORMAL_RANGE = 3.2897  # from the 5th to the 95th percentile of a standard normal
@@ -273,6 +277,7 @@ def _complete(table: Table, config: PrepareConfig, notes: Notes) -> _Cells:
         x_md[infinite] = np.nan
         about = spell_columns([table.names[k] for k in np.flatnonzero(infinite.any(axis=0))])
         notes.changes.append(f"{spell_count(infinite.sum(), 'infinite value')} in {about} counted as missing")
+    _tell_of_wild_values(table.names, x_md, notes)
     gaps = np.isnan(x_md)
     cells = _Cells(table.names, x_md, gaps, np.zeros_like(gaps) if table.set_md is None else table.set_md)
     if not gaps.any():
@@ -325,6 +330,30 @@ def find_codes(x_md: Matrix) -> npt.NDArray[np.bool_]:
         with np.errstate(over="ignore"):
             code_md[:, k] &= np.maximum(low - x_md[:, k], x_md[:, k] - high) > high - low
     return code_md
+
+
+def _tell_of_wild_values(names: Sequence[str], x_md: Matrix, notes: Notes) -> None:
+    """Warn about values so far from all others that they are rather slips of a pen; step 6 moves them to a limit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # columns without a value
+        size_d = np.nanmax(np.abs(x_md), axis=0, initial=0.0)
+        z_md = x_md / np.where(size_d > 0, size_d, 1.0)  # so that no sum overflows
+        off_md = np.abs(z_md - np.nanmean(z_md, axis=0))
+        most = max(4.0, min(50.0, len(x_md) / 10))  # a cheap look first: few columns have such values
+        suspects = np.flatnonzero(np.nanmax(off_md, axis=0, initial=0.0) > most * np.nanmean(off_md, axis=0))
+    for k in suspects.tolist():
+        z_m = z_md[:, k]
+        off_m = np.abs(z_m - np.nanmedian(z_m))
+        wild_m = off_m > FAR * np.nanquantile(off_m, 0.9)
+        rest = z_m[~wild_m & np.isfinite(z_m)]
+        if not wild_m.any() or len(np.unique(rest)) < 3 or off_m[wild_m].min() < 10 * np.ptp(rest):
+            continue
+        low, high = size_d[k] * rest.min(), size_d[k] * rest.max()
+        notes.warnings.append(
+            f"column {names[k]!r} has {spell_count(wild_m.sum(), 'value')} far beyond all others "
+            f"({x_md[wild_m, k][0]:.3g}, and these between {low:.3g} and {high:.3g}), moved towards them; "
+            "empty such cells if they are slips or stand for missing"
+        )
 
 
 def _spell_code(code: float) -> str:

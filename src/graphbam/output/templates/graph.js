@@ -61,10 +61,11 @@ function chanceOf(m) {
   return state.focus.way === "up" ? upstreamOf(m, state.focus.n) : upstreamOf(state.focus.n, m);
 }
 
-function labelOf(n) {
-  const chance = chanceOf(n);
+function listLabels(nodes) {
   const isTight = !state.focus && (names.length >= DENSE_FROM || (names.length > 20 && byId("graph").clientWidth < 600));
-  return shorten(names[n], isTight ? 16 : 20) + (chance === null ? "" : `  ${chance.toFixed(2)}`);
+  const labels = tellApart(names, isTight ? 16 : 20); // among all, so that a variable keeps its label in every view
+  const chances = nodes.map(chanceOf);
+  return nodes.map((n, at) => labels[n] + (chances[at] === null ? "" : `  ${chances[at].toFixed(2)}`));
 }
 
 /** Lay out what is in view for a frame, in pixels; returns the scale at which it fits. */
@@ -74,7 +75,7 @@ function arrange(frame) {
   const place = new Map(nodes.map((n, at) => [n, at]));
   const links = strokes.filter(({ a, b }) => place.has(a) && place.has(b));
   ruler.font = `${FONT}px ${getComputedStyle(document.body).fontFamily}`;
-  const labels = nodes.map(labelOf);
+  const labels = listLabels(nodes);
   const sizes = labels.map((label) => [Math.max(2.4 * FONT, ruler.measureText(label).width + 16), 2 * FONT]);
   const told = links.map(({ a, b, isDirected, kind }) => [place.get(a), place.get(b), isDirected, HEADS[kind]]);
   drawing = { nodes, labels, sizes, links, ...layOut({ sizes, links: told, frame }, nodes.length >= DENSE_FROM ? DENSE : LANES) };

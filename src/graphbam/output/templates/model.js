@@ -34,6 +34,19 @@ function shorten(name, limit = 20) {
   return `${letters.slice(0, limit - tail - 1).join("")}…${letters.slice(-tail).join("")}`;
 }
 
+/** Shorten names; those that would then read the same are cut less, as far as they need. */
+function tellApart(list, limit = 20) {
+  const longest = Math.max(0, ...list.map((name) => name.length));
+  let labels = list.map((name) => shorten(name, limit));
+  for (let most = limit + 5; most < longest + 5; most += 5) {
+    const seen = new Map();
+    for (const label of labels) seen.set(label, (seen.get(label) || 0) + 1);
+    if (seen.size === labels.length) break;
+    labels = labels.map((label, n) => (seen.get(label) > 1 ? shorten(list[n], most) : label));
+  }
+  return labels;
+}
+
 // ── directions ──────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Look up what a graph says of a pair without searching. */

@@ -57,7 +57,7 @@ function drawSplit(k) {
 function drawChances(k, a, b) {
   if (!pairs.forward || pairs.skeleton[k] < WORTH_DIRECTING) return [];
   const { there, back, open } = chancesOf(k);
-  const [from, to] = [shorten(a, 14), shorten(b, 14)];
+  const [from, to] = tellApart([a, b], 14);
   const shares = [[`${from} → ${to}`, there, "var(--pick)"], ["open", open, "var(--lone)"], [`${to} → ${from}`, back, "var(--quiet)"]];
   return [make("p", { class: "say" }, "If there is a link, its direction:"), ...drawShares(shares), ...guessWay(k, a, b)];
 }

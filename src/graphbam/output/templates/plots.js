@@ -2,6 +2,7 @@
 
 /** Scatter of two columns with a smooth curve through it. */
 function drawScatter(x, y, xName, yName) {
+  const labels = [tellApart([xName, yName], 36)[0], tellApart([xName, yName], 20)[1]];
   const [width, height, left, bottom, pad] = [358, 196, 26, 24, 8];
   const [xLow, xHigh] = rangeOf(x);
   const [yLow, yHigh] = rangeOf(y);
@@ -13,9 +14,9 @@ function drawScatter(x, y, xName, yName) {
   if (xLow < 0 && xHigh > 0) svg.append(make("line", { class: "zero", x1: px(0), x2: px(0), y1: pad, y2: height - bottom }));
   if (yLow < 0 && yHigh > 0) svg.append(make("line", { class: "zero", x1: left, x2: width - pad, y1: py(0), y2: py(0) }));
   svg.append(make("path", { class: "points", d: dots }), make("path", { class: "curve", d: curve }));
-  svg.append(make("text", { class: "axis", x: (left + width) / 2, y: height - 7, "text-anchor": "middle" }, shorten(xName, 36)));
+  svg.append(make("text", { class: "axis", x: (left + width) / 2, y: height - 7, "text-anchor": "middle" }, labels[0]));
   const turn = `translate(16 ${(height - bottom) / 2}) rotate(-90)`;
-  svg.append(make("text", { class: "axis", transform: turn, "text-anchor": "middle" }, shorten(yName, 20)));
+  svg.append(make("text", { class: "axis", transform: turn, "text-anchor": "middle" }, labels[1]));
   return svg;
 }
 
