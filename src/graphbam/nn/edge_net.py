@@ -38,6 +38,7 @@ from graphbam.nn.layers import (
     PairBlock,
     attend_in_stretches,
     count_parts,
+    gather_up,
     sees_samples,
 )
 from graphbam.nn.network import Config, Network
@@ -531,8 +532,7 @@ class PairFeatures(nn.Module):
                 self.rational.from_resolvents(log_rbcdd) / 3,
                 *(spd.correlate(log_rbcdd[j]) for j in HEAD_POLES),
             )
-        z_bfdd = torch.cat([*plain, *sure, *last, *more], 1)
-        return self.mix(z_bfdd.movedim(1, -1)) + self.size(evidence)
+        return gather_up(self.mix, torch.cat([*plain, *sure, *last, *more], 1)) + self.size(evidence)
 
     def mix_in_turn(
         self,
