@@ -28,12 +28,13 @@ def test_import_brings_no_heavy_library():
 
 def test_import_is_quick():
     code = "import json, time; t = time.process_time(); import graphbam; print(json.dumps(time.process_time() - t))"
-    assert run(code) < 0.3
+    assert min(run(code) for _ in range(3)) < 0.3
 
 
 def test_infer_adds_little_to_torch_and_pandas():
     clock = "import torch, pandas, json, time; t = time.process_time(); import graphbam; graphbam.infer"
-    assert run(f"{clock}; print(json.dumps(time.process_time() - t))") < 0.3
+    took = [run(f"{clock}; print(json.dumps(time.process_time() - t))") for _ in range(3)]
+    assert min(took) < 0.3  # whatever else runs on the same core only adds to it
 
 
 def test_infer_brings_no_plotting():
