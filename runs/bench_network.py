@@ -61,13 +61,15 @@ MORE_SHAPES = SHAPES | {"wide": (4, 1000, 100), "short": (96, 50, 40)}
 
 KERNELS = {
     "attention": ("flash", "fmha", "sdpa", "attend_"),
+    "rows and pairs": ("dense_", "project_", "add_forward", "add_backward", "multiply_"),
     "lists of weights": ("multi_tensor",),
     "inverse factors": ("invert_factor",),
     "compiled": ("triton",),
     "products": ("gemm", "cutlass", "cublas", "nvjet", "splitk"),
     "copies": ("memcpy", "memset"),
 }
-"""Kinds of kernels, by parts of their names; the rest are operations of PyTorch that were not compiled."""
+"""Kinds of kernels, by parts of their names: "rows and pairs" are those of `graphbam.nn.fused`, the rest are operations
+of PyTorch that were not compiled."""
 
 STEPPED = ((20, 600, 20), (96, 50, 40))
 """The same of whole optimiser steps."""
