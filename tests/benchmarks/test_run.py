@@ -157,7 +157,13 @@ def test_methods_cases_and_trials_can_be_added(tmp_path):
 def run_in_shell(*words, diary):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TOY_DIARY": str(diary)}
     command = [sys.executable, "-m", "graphbam.cli", "benchmark", *map(str, words)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, env=environment, preexec_fn=heed_interrupts, text=True, **pipes)
+
+
+def heed_interrupts():
+    """What a shell runs in the background ignores Ctrl-C, and so would all that these tests start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for_lines(path, n_lines, process):
