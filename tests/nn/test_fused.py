@@ -109,12 +109,13 @@ def test_only_what_fits_is_fused(monkeypatch):
         return SimpleNamespace(is_cuda=is_cuda, dtype=dtype, shape=shape, numel=lambda: torch.Size(shape).numel())
 
     monkeypatch.setattr(tiles, "TRITON", True)
-    assert fused.fits(rows((2, 50, 20, 64)), 192)
-    assert not fused.fits(rows((2, 50, 20, 100)), 300)  # the paper's channels
-    assert not fused.fits(rows((2, 50, 20, 64), torch.float32), 192)
-    assert not fused.fits(rows((2, 50, 20, 64), is_cuda=False), 192)
-    assert not fused.fits(rows((16, 10_000, 1000, 64)), 192)  # offsets would not fit
+    assert fused.fits(rows((2, 50, 20, 64)), 192, 3)
+    assert not fused.fits(rows((2, 50, 20, 64)), 160, 2)  # halves of 80
+    assert not fused.fits(rows((2, 50, 20, 100)), 300, 3)  # the paper's channels
+    assert not fused.fits(rows((2, 50, 20, 64), torch.float32), 192, 3)
+    assert not fused.fits(rows((2, 50, 20, 64), is_cuda=False), 192, 3)
+    assert not fused.fits(rows((16, 10_000, 1000, 64)), 192, 3)  # offsets would not fit
     assert fused.multiplies(rows((2, 128, 128, 64)), 96)
     assert not fused.multiplies(rows((2, 129, 129, 64)), 96)
     monkeypatch.setattr(tiles, "TRITON", False)
-    assert not fused.fits(rows((2, 50, 20, 64)), 192)
+    assert not fused.fits(rows((2, 50, 20, 64)), 192, 3)

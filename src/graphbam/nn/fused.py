@@ -2,8 +2,7 @@
 
 A row holds the channels of one cell or of one pair. Kernels (`_triton_rows`) join normalisation, products with weights,
 bias and residual; `tiles` attends in between, and pairs are multiplied as matrices, one per channel. Each layer here
-computes what the one of `layers` does. What weights learn is summed by a few hundred
-programs, and then over these.
+computes what the one of `layers` does. What weights learn is summed by a few hundred programs, and then over these.
 """
 
 from __future__ import annotations
@@ -31,15 +30,16 @@ MOST_NUMBERS = 2**31
 """Numbers that an offset can count."""
 
 
-def fits(x: Tensor, widest: int) -> bool:
-    """Whether kernels can take rows of `x`, and rows of `widest` channels that are made of them."""
-    there = tiles.TRITON and x.is_cuda and x.dtype == torch.bfloat16
-    return there and x.shape[-1] in CHANNELS and x.numel() // x.shape[-1] * widest < MOST_NUMBERS
+def fits(x: Tensor, widest: int, n_parts: int) -> bool:
+    """Whether kernels can take rows of `x`, and make rows of `widest` channels of them in so many parts."""
+    part = widest // n_parts
+    there = tiles.TRITON and x.is_cuda and x.dtype == torch.bfloat16 and x.shape[-1] in CHANNELS
+    return there and part >= 16 and part & (part - 1) == 0 and x.numel() // x.shape[-1] * widest < MOST_NUMBERS
 
 
 def multiplies(z_bddp: Tensor, n_sides: int) -> bool:
     """Whether kernels can take pairs too: matrices of one row and one column per variable have to fit a tile."""
-    return fits(z_bddp, n_sides) and z_bddp.shape[1] <= tiles.LONGEST
+    return fits(z_bddp, n_sides, 3) and z_bddp.shape[1] <= tiles.LONGEST
 
 
 # ── layers ────────────────────────────────────────────────────────────────────────────────────────────────────────

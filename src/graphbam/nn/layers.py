@@ -103,7 +103,7 @@ class AxialAttention(nn.Module):
 
     def forward(self, x_bmdc: Tensor) -> Tensor:
         by_tiles = tiles.fits(x_bmdc, x_bmdc.shape[2 if self.axis == "attributes" else 1], self.size)
-        if by_tiles and self.out is not None and fused.fits(x_bmdc, 3 * x_bmdc.shape[-1]):
+        if by_tiles and self.out is not None and fused.fits(x_bmdc, 3 * x_bmdc.shape[-1], 3):
             weights = (self.norm.weight, self.norm.bias, self.qkv, self.out.weight, self.residual.scale)
             return fused.Attention.apply(x_bmdc, *weights, self.axis == "samples", self.norm.eps)
         return self._attend_in_steps(x_bmdc, by_tiles=by_tiles)
@@ -197,7 +197,7 @@ class Dense(nn.Module):
         self.residual = Residual(channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.down is not None and fused.fits(x, x.shape[-1]):
+        if self.down is not None and fused.fits(x, self.up.out_features, 2):
             linear = (self.up.weight, self.up.bias, self.down.weight, self.down.bias)
             return fused.Dense.apply(x, self.norm.weight, self.norm.bias, *linear, self.residual.scale, self.norm.eps)
         y = self.up(self.norm(x)).relu()
