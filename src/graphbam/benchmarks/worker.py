@@ -200,7 +200,7 @@ class _Watch:
     """Clock and highest memory of a process with all its children."""
 
     def __init__(self, pid: int):
-        self.pid, self.peak_mib = pid, _resident_mib(pid)  # imports now: Ctrl-C during an import may get lost
+        self.pid, self.peak_mib = pid, _resident_mib(pid)  # what it imports is loaded before the clock runs
         self.start = time.perf_counter()
 
     def restart(self) -> None:
