@@ -15,12 +15,12 @@ relatives. Four sizes of correlations bring it out, each between 0 and 1 and 1 o
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from graphbam.nn import spd
+from graphbam.nn.device import compiled_on_gpu
 from graphbam.nn.threads import crew_size, share
 
 RIDGE = 1e-6
@@ -97,9 +97,7 @@ def least_given_one(r: Tensor) -> Tensor:
             [0.6200, 1.0000, 0.6200],
             [0.0000, 0.6200, 1.0000]])
     """
-    if r.is_cuda:
-        return _compiled_least()(r)
-    if r.requires_grad:
+    if r.is_cuda or r.requires_grad:
         return least_at_once(r)
     d = r.shape[-1]
     off_diagonal = r - torch.diag_embed(r.diagonal(dim1=-2, dim2=-1))
@@ -111,6 +109,7 @@ def least_given_one(r: Tensor) -> Tensor:
     return least
 
 
+@compiled_on_gpu
 def least_at_once(r: Tensor) -> Tensor:
     """`least_given_one` as one expression over all triples; compiled, it is one reduction that stores none of them."""
     place = torch.arange(r.shape[-1], device=r.device)
@@ -119,12 +118,6 @@ def least_at_once(r: Tensor) -> Tensor:
     given = given * (scale[..., :, None, :] * scale[..., None, :, :])
     apart = (place[:, None, None] != place) & (place[None, :, None] != place)
     return torch.minimum(torch.where(apart, given, 1.0).amin(-1), r.abs())
-
-
-@functools.lru_cache
-def _compiled_least() -> Callable[[Tensor], Tensor]:
-    """For GPUs, where one third variable after the other is a launch each."""
-    return torch.compile(least_at_once, dynamic=True)
 
 
 def _lessen_rows(least: Tensor, r: Tensor, off_diagonal: Tensor, scale: Tensor, rows: slice) -> None:

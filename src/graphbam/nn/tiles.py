@@ -8,20 +8,21 @@ lie side by side share a tile.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-TRITON = find_spec("triton") is not None
-"""Whether Triton is installed; it comes with the CUDA build of PyTorch."""
+from graphbam.nn.device import TRITON as TRITON
 
 LONGEST = 128
 """Longest line that fits a tile."""
 
 NARROW = 64
 """Tile of lines that are no longer; longer ones have a tile of `LONGEST`."""
+
+QUERIES = 64
+"""Most queries of a tile at a time: scores of more would crowd the registers."""
 
 SIZES = (16, 32, 64)
 """Channels a head may have."""
@@ -94,9 +95,11 @@ def plan_tiles(n_tables: int, n_samples: int, n_variables: int, *, over_samples:
 
 def _launch(kernel: Any, arguments: tuple[Any, ...], shape: torch.Size, over_samples: bool) -> None:
     *table, heads, _, size = shape
-    outer, *rest, tile = plan_tiles(*table, over_samples=over_samples)
-    layout = {"HEADS": heads, "SIZE": size, "TILE": tile}
-    kernel[(outer * rest[0], heads)](*arguments, *rest, **layout, num_warps=min(tile // 16, 4))
+    plan = plan_tiles(*table, over_samples=over_samples)
+    outer, *rest, tile = plan
+    layout = {"HEADS": heads, "SIZE": size, "TILE": tile, "QUERIES": min(tile, QUERIES)}
+    alone = plan.line == plan.per_tile
+    kernel[(outer * plan.inner, heads)](*arguments, *rest, **layout, ALONE=alone, num_warps=min(tile // 16, 4))
 
 
 @attend.register_fake
