@@ -2,8 +2,8 @@
 
 Normalisation, products with weights, bias, residual and their slopes stay in registers: a layer reads its rows once and
 writes them once, and its way back computes again what it needs from the rows alone. What weights are to learn is summed
-over the tiles of a program; `fused` sums over programs. Rows lie side by side, or, of pairs, as planes: for each table
-one matrix per channel. Imported by `fused` alone.
+over the tiles of a program, turned into slopes of weights there, and summed over programs by `add_up`. Rows lie side by
+side, or, of pairs, as planes: for each table one matrix per channel. Imported by `fused` alone.
 """
 # mypy: ignore-errors
 
@@ -112,20 +112,52 @@ def dense_backward(
         tl.store(out_ptr + at, of_x.to(kind), mask=mask)
 
 
+@triton.jit
+def _by_ones(x, total):
+    """Sums over rows, (rows, channels) → (channels, 16), all sixteen alike: products take sums along."""
+    return tl.dot(tl.trans(x), tl.full((x.shape[0], 16), 1.0, x.dtype), total)
+
+
+@triton.jit
+def _place_parts(parts_ptr, LENGTH: tl.constexpr, SHORT: tl.constexpr):
+    """Where a program writes what weights learn: `LENGTH` numbers of its first axis, `SHORT` of both its axes.
+
+    All of the first come before all of the second.
+    """
+    program, n = tl.program_id(0).to(tl.int64), tl.num_programs(0)
+    short = program * tl.num_programs(1) + tl.program_id(1)
+    return parts_ptr + program * LENGTH, parts_ptr + n * LENGTH + short * SHORT
+
+
+@triton.jit
+def add_up(parts_ptr, out_ptr, n_rows, length, n_short, short, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    """Sums over programs: of `n_rows` rows of so many numbers, then of `n_short` rows of others."""
+    n_blocks = tl.cdiv(length, BLOCK)
+    late = tl.program_id(0) >= n_blocks
+    n, width = tl.where(late, n_short, n_rows), tl.where(late, short, length)
+    column = (tl.program_id(0) - tl.where(late, n_blocks, 0)) * BLOCK + tl.arange(0, BLOCK)
+    parts_ptr += tl.where(late, n_rows.to(tl.int64) * length, 0)
+    total = tl.zeros((ROWS, BLOCK), tl.float32)
+    for start in range(0, n, ROWS):
+        row = start + tl.arange(0, ROWS)
+        mask = (row < n)[:, None] & (column < width)[None, :]
+        total += tl.load(parts_ptr + row[:, None] * width + column[None, :], mask=mask, other=0.0)
+    tl.store(out_ptr + tl.where(late, length, 0) + column, tl.sum(total, 0), mask=column < width)
+
+
 @triton.jit(do_not_specialize=["n_rows"])
 def dense_learn(
-    x_ptr, slope_ptr, gain_ptr, shift_ptr, up_ptr, up_bias_ptr, down_ptr, scale_ptr,
-    of_up_ptr, of_up_bias_ptr, of_down_ptr, of_rows_ptr, n_rows, eps,
+    x_ptr, slope_ptr, gain_ptr, shift_ptr, up_ptr, up_bias_ptr, down_ptr, down_bias_ptr, scale_ptr, parts_ptr,
+    n_rows, eps,
     C: tl.constexpr, H: tl.constexpr, PART: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Summed over rows, for one part of the hidden layer: its slope ⊗ normalised x, its slope, slope ⊗ hidden layer;
-    and the slope itself."""
+    """For one part of the hidden layer, slopes of U, D, b and b′; then those of s, gain and shift."""
     kind = x_ptr.dtype.element_ty
     c, h = tl.arange(0, C), tl.program_id(1) * PART + tl.arange(0, PART)
     up_hc = tl.load(up_ptr + h[:, None] * C + c[None, :]).to(kind)
     down_ch = tl.load(down_ptr + c[:, None] * H + h[None, :]).to(kind)
     of_up, of_down = tl.zeros((PART, C), tl.float32), tl.zeros((C, PART), tl.float32)
-    of_up_bias, of_rows = tl.zeros((PART,), tl.float32), tl.zeros((C,), tl.float32)
+    of_hidden, of_rows = tl.zeros((PART, 16), tl.float32), tl.zeros((C, 16), tl.float32)
     for tile in range(tl.program_id(0), tl.cdiv(n_rows, ROWS), tl.num_programs(0)):
         row, there = _rows(tile, n_rows, ROWS)
         at, mask = row[:, None] * C + c[None, :], there[:, None]
@@ -137,14 +169,20 @@ def dense_learn(
         u, of_before = _hidden_slope(n, scaled, up_hc, _load(up_bias_ptr, h_now), down_ch)
         of_down = tl.dot(tl.trans(slope), u, of_down)
         of_up = tl.dot(tl.trans(of_before.to(kind)), hat.to(kind), of_up)
-        of_up_bias += tl.sum(of_before, 0)
-        of_rows += tl.sum(slope.to(tl.float32), 0)
-    program = tl.program_id(0)
-    tl.store(of_up_ptr + program * (H * C) + h[:, None] * C + c[None, :], of_up)
-    tl.store(of_up_bias_ptr + program * H + h, of_up_bias)
-    tl.store(of_down_ptr + program * (H * C) + c[:, None] * H + h[None, :], of_down)
-    if tl.program_id(1) == 0:
-        tl.store(of_rows_ptr + program * C + c, of_rows)
+        of_hidden, of_rows = _by_ones(of_before.to(kind), of_hidden), _by_ones(slope, of_rows)
+    of_before, of_row = tl.sum(of_hidden, 1) / 16, tl.sum(of_rows, 1) / 16
+    to, short = _place_parts(parts_ptr, 2 * H * C + H + C, 3 * C)
+    gain, shift, scale = tl.load(gain_ptr + c), tl.load(shift_ptr + c), tl.load(scale_ptr + c)
+    tl.store(to + h[:, None] * C + c[None, :], of_up * gain[None, :] + of_before[:, None] * shift[None, :])
+    tl.store(to + H * C + c[:, None] * H + h[None, :], of_down * scale[:, None])
+    tl.store(to + 2 * H * C + h, of_before)
+    tl.store(to + 2 * H * C + H + c, of_row * scale)  # every part writes the same
+    up_hc = tl.load(up_ptr + h[:, None] * C + c[None, :])
+    tl.store(short + c, tl.sum(up_hc * of_up, 0))
+    tl.store(short + C + c, tl.sum(up_hc * of_before[:, None], 0))
+    of_scale = tl.sum(tl.load(down_ptr + c[:, None] * H + h[None, :]) * of_down, 1)
+    once = tl.where(tl.program_id(1) == 0, 1.0, 0.0)
+    tl.store(short + 2 * C + c, of_scale + once * tl.load(down_bias_ptr + c) * of_row)
 
 
 @triton.jit(do_not_specialize=["n_rows", "plane"])
@@ -205,25 +243,52 @@ def project_backward(
         tl.store(out_ptr + at, (past + _denormalise(of_n * gain[None, :], hat, factor, C)).to(kind), mask=mask)
 
 
+@triton.jit
+def _learn_part(hat, slope, outer, of_rows):
+    """Add slope ⊗ normalised x, and the slope, of a tile."""
+    return tl.dot(tl.trans(slope), hat, outer), _by_ones(slope, of_rows)
+
+
+@triton.jit
+def _store_part(to, outer, of_row, gain, shift, e, c, C: tl.constexpr, E: tl.constexpr):
+    """Slopes of some rows of W and of b, from the sums over all tiles."""
+    tl.store(to + e[:, None] * C + c[None, :], outer * gain[None, :] + of_row[:, None] * shift[None, :])
+    tl.store(to + E * C + e, of_row)
+
+
 @triton.jit(do_not_specialize=["n_rows", "plane"])
 def project_learn(
-    x_ptr, slope_ptr, of_weight_ptr, of_bias_ptr, n_rows, plane, eps,
+    x_ptr, slope_ptr, gain_ptr, shift_ptr, weight_ptr, parts_ptr, n_rows, plane, eps,
     C: tl.constexpr, PART: tl.constexpr, ROWS: tl.constexpr, PLANES: tl.constexpr,
 ):  # fmt: skip
-    """Summed over rows, for one part of the weights: slope ⊗ normalised x, slope."""
+    """Slopes of W, b, gain and shift; of W in three parts."""
     kind = x_ptr.dtype.element_ty
-    c, e = tl.arange(0, C), tl.program_id(1) * PART + tl.arange(0, PART)
-    total, of_bias = tl.zeros((PART, C), tl.float32), tl.zeros((PART,), tl.float32)
+    c, e, E = tl.arange(0, C), tl.arange(0, PART), 3 * PART
+    outer_0, rows_0 = tl.zeros((PART, C), tl.float32), tl.zeros((PART, 16), tl.float32)
+    outer_1, rows_1 = tl.zeros((PART, C), tl.float32), tl.zeros((PART, 16), tl.float32)
+    outer_2, rows_2 = tl.zeros((PART, C), tl.float32), tl.zeros((PART, 16), tl.float32)
     for tile in range(tl.program_id(0), tl.cdiv(n_rows, ROWS), tl.num_programs(0)):
         row, there = _rows(tile, n_rows, ROWS)
         x = tl.load(x_ptr + row[:, None] * C + c[None, :], mask=there[:, None], other=0.0).to(tl.float32)
         hat, _ = _normalise(x, eps, C)
-        slope = _part_of_slope(slope_ptr, row, there, plane, e, 3 * PART, PLANES)
-        total = tl.dot(tl.trans(slope), hat.to(kind), total)
-        of_bias += tl.sum(slope.to(tl.float32), 0)
-    program = tl.program_id(0)
-    tl.store(of_weight_ptr + program * (3 * PART * C) + e[:, None] * C + c[None, :], total)
-    tl.store(of_bias_ptr + program * (3 * PART) + e, of_bias)
+        hat = hat.to(kind)
+        slope = _part_of_slope(slope_ptr, row, there, plane, e, E, PLANES)
+        outer_0, rows_0 = _learn_part(hat, slope, outer_0, rows_0)
+        slope = _part_of_slope(slope_ptr, row, there, plane, PART + e, E, PLANES)
+        outer_1, rows_1 = _learn_part(hat, slope, outer_1, rows_1)
+        slope = _part_of_slope(slope_ptr, row, there, plane, 2 * PART + e, E, PLANES)
+        outer_2, rows_2 = _learn_part(hat, slope, outer_2, rows_2)
+    to, _ = _place_parts(parts_ptr, E * C + E + 2 * C, 0)
+    gain, shift = tl.load(gain_ptr + c), tl.load(shift_ptr + c)
+    row_0, row_1, row_2 = tl.sum(rows_0, 1) / 16, tl.sum(rows_1, 1) / 16, tl.sum(rows_2, 1) / 16
+    _store_part(to, outer_0, row_0, gain, shift, e, c, C, E)
+    _store_part(to, outer_1, row_1, gain, shift, PART + e, c, C, E)
+    _store_part(to, outer_2, row_2, gain, shift, 2 * PART + e, c, C, E)
+    at = weight_ptr + e[:, None] * C + c[None, :]
+    w_0, w_1, w_2 = tl.load(at), tl.load(at + PART * C), tl.load(at + 2 * PART * C)
+    tl.store(to + E * C + E + c, tl.sum(w_0 * outer_0 + w_1 * outer_1 + w_2 * outer_2, 0))
+    of_shift = tl.sum(w_0 * row_0[:, None] + w_1 * row_1[:, None] + w_2 * row_2[:, None], 0)
+    tl.store(to + E * C + E + C + c, of_shift)
 
 
 @triton.jit
@@ -258,22 +323,23 @@ def add_forward(
 
 @triton.jit(do_not_specialize=["n_rows", "plane"])
 def add_backward(
-    y_ptr, slope_ptr, weight_ptr, scale_ptr, out_ptr, of_weight_ptr, of_rows_ptr, n_rows, plane,
+    y_ptr, slope_ptr, weight_ptr, bias_ptr, scale_ptr, out_ptr, parts_ptr, n_rows, plane,
     C: tl.constexpr, E: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, PLANES: tl.constexpr,
 ):  # fmt: skip
-    """Slope of y; and summed over rows: slope ⊗ y, slope."""
+    """Slope of y; and those of W, s and, where y are planes, b."""
     kind = y_ptr.dtype.element_ty
     c, e = tl.arange(0, C), tl.arange(0, WIDE)
     scale = tl.load(scale_ptr + c)
-    w_ce = tl.load(weight_ptr + c[:, None] * E + e[None, :], mask=(e < E)[None, :], other=0.0).to(kind)
-    total, of_rows = tl.zeros((C, WIDE), tl.float32), tl.zeros((C,), tl.float32)
+    at_w, in_w = c[:, None] * E + e[None, :], (e < E)[None, :]
+    w_ce = tl.load(weight_ptr + at_w, mask=in_w, other=0.0).to(kind)
+    outer, of_rows = tl.zeros((C, WIDE), tl.float32), tl.zeros((C, 16), tl.float32)
     for tile in range(tl.program_id(0), tl.cdiv(n_rows, ROWS), tl.num_programs(0)):
         row, there = _rows(tile, n_rows, ROWS)
         slope = tl.load(slope_ptr + row[:, None] * C + c[None, :], mask=there[:, None], other=0.0)
         y = _load_rows(y_ptr, row, there, plane, e, E, PLANES)
         scaled = (slope.to(tl.float32) * scale[None, :]).to(kind)
-        total += tl.dot(tl.trans(slope), y)
-        of_rows += tl.sum(slope.to(tl.float32), 0)
+        outer = tl.dot(tl.trans(slope), y, outer)
+        of_rows = _by_ones(slope, of_rows)
         if PLANES:
             of_y = tl.dot(tl.trans(w_ce), tl.trans(scaled))
             to = out_ptr + _planes(row, plane, E)[None, :] + e[:, None] * plane
@@ -281,10 +347,14 @@ def add_backward(
         else:
             to = out_ptr + row[:, None] * E + e[None, :]
             tl.store(to, tl.dot(scaled, w_ce).to(kind), mask=there[:, None] & (e < E)[None, :])
-    program = tl.program_id(0)
-    to = of_weight_ptr + program * (C * E) + c[:, None] * E + e[None, :]
-    tl.store(to, total, mask=(e < E)[None, :])
-    tl.store(of_rows_ptr + program * C + c, of_rows)
+    of_scale = tl.sum(tl.load(weight_ptr + at_w, mask=in_w, other=0.0) * outer, 1)
+    to, _ = _place_parts(parts_ptr, C * E + (2 * C if PLANES else C), 0)
+    tl.store(to + at_w, outer * scale[:, None], mask=in_w)
+    if PLANES:
+        of_row = tl.sum(of_rows, 1) / 16
+        of_scale += tl.load(bias_ptr + c) * of_row
+        tl.store(to + C * E + C + c, of_row * scale)
+    tl.store(to + C * E + c, of_scale)
 
 
 @triton.jit

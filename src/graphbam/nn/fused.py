@@ -2,26 +2,57 @@
 
 A row holds the channels of one cell or of one pair. Kernels (`_triton_rows`) join normalisation, products with weights,
 bias and residual; `tiles` attends in between, and pairs are multiplied as matrices, one per channel. Each layer here
-computes what the one of `layers` does. What weights learn is summed by a few hundred programs, and then over these.
+computes what the one of `layers` does. Programs sum what weights learn over their tiles, and one kernel adds these up.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from graphbam.nn import tiles
 
-ROWS, WARPS = 64, 4
-"""Rows of a tile, and warps that share it."""
 
-DENSE, PROJECTING, ADDING = 128, 192, 256
-"""Programs that sum what weights learn, each over its own tiles: as many as run at a time on a large GPU."""
+class Plan(NamedTuple):
+    """How a kernel goes through rows."""
 
-MOST_PROGRAMS = 1024
-"""Programs where nothing is summed; beyond, each takes several tiles."""
+    rows: int
+    """Of a tile."""
+    warps: int
+    """That share a tile."""
+    stages: int
+    """Tiles under way: with two, one is loaded while the other is computed."""
+    programs: int
+    """Most programs; beyond, each takes several tiles. Of kernels that sum, as many as a large GPU runs at a time."""
+
+
+CELLS = {
+    "dense_forward": Plan(128, 4, 1, 264),
+    "dense_backward": Plan(64, 4, 1, 264),
+    "dense_learn": Plan(64, 4, 1, 132),
+    "project_forward": Plan(128, 4, 1, 2048),
+    "project_backward": Plan(64, 4, 1, 528),
+    "project_learn": Plan(64, 4, 2, 264),
+    "add_forward": Plan(128, 4, 1, 2048),
+    "add_backward": Plan(128, 4, 2, 264),
+}
+"""Plans by kernel, the quickest of some forty each on an H200 (docs/performance.md) …"""
+
+PAIRS = CELLS | {
+    "project_forward": Plan(64, 4, 2, 528),
+    "project_backward": Plan(64, 4, 2, 528),
+    "project_learn": Plan(64, 4, 1, 132),
+    "add_forward": Plan(128, 4, 2, 528),
+    "add_backward": Plan(128, 4, 1, 132),
+}
+"""… and where channels are planes."""
+
+BLOCK, AT_ONCE = 32, 256
+"""Numbers that a program adds up over all others, and over how many of them at a time."""
 
 CHANNELS = (32, 64)
 """Channels that a row may have."""
@@ -67,11 +98,10 @@ class Dense(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
-        x, gain, shift, up, up_bias, down, down_bias, scale = ctx.saved_tensors
-        of_x, *sums = dense_back(slope.contiguous(), x, gain, shift, up, up_bias, down, scale, ctx.eps)
-        before_outer, before, outer, total = sums
-        of_gain, of_shift, of_up, of_up_bias = _learn_projection(before_outer, before, gain, shift, up)
-        of_down, of_down_bias, of_scale = _learn_addition(outer, total, down, down_bias, scale)
+        _, gain, shift, up, up_bias, down, down_bias, scale = ctx.saved_tensors
+        of_x, learnt = dense_back(slope.contiguous(), *ctx.saved_tensors, ctx.eps)
+        found = _split_like(learnt, up, down, up_bias, down_bias, gain, shift, scale)
+        of_up, of_down, of_up_bias, of_down_bias, of_gain, of_shift, of_scale = found
         return of_x, of_gain, of_shift, of_up, of_up_bias, of_down, of_down_bias, of_scale, None
 
 
@@ -102,13 +132,13 @@ class Attention(torch.autograd.Function):
     def backward(ctx: Any, slope_bmdc: Tensor) -> tuple[Tensor | None, ...]:
         x_bmdc, gain, shift, qkv_h3ec, out_cc, scale, qkv_bmdh3e, y_bmdc = ctx.saved_tensors
         slope_bmdc, weight_ec = slope_bmdc.contiguous(), qkv_h3ec.reshape(-1, qkv_h3ec.shape[-1])
-        of_y, outer, total = add_back(y_bmdc, slope_bmdc, out_cc, scale, 0)
-        of_out, _, of_scale = _learn_addition(outer, total, out_cc, None, scale)
+        of_y, learnt = add_back(y_bmdc, slope_bmdc, out_cc, None, scale, 0)
+        of_out, of_scale = _split_like(learnt, out_cc, scale)
         of_y = of_y.view(*qkv_bmdh3e.shape[:-2], qkv_bmdh3e.shape[-1])
         of_qkv = tiles.attend_back(qkv_bmdh3e, of_y, ctx.over_samples, qkv_h3ec.shape[2] ** -0.5)
-        of_x, outer, total = project_back(x_bmdc, of_qkv.flatten(-3), slope_bmdc, gain, weight_ec, 0, ctx.eps)
-        of_gain, of_shift, of_weight, _ = _learn_projection(outer, total, gain, shift, weight_ec)
-        return of_x, of_gain, of_shift, of_weight.view_as(qkv_h3ec), of_out, of_scale, None, None
+        of_x, learnt = project_back(x_bmdc, of_qkv.flatten(-3), slope_bmdc, gain, shift, weight_ec, 0, ctx.eps)
+        of_qkv_weight, _, of_gain, of_shift = _split_like(learnt, qkv_h3ec, weight_ec[:, 0], gain, shift)
+        return of_x, of_gain, of_shift, of_qkv_weight, of_out, of_scale, None, None
 
 
 class Products(torch.autograd.Function):
@@ -138,32 +168,18 @@ class Products(torch.autograd.Function):
     def backward(ctx: Any, slope_bddp: Tensor) -> tuple[Tensor | None, ...]:
         z_bddp, gain, shift, sides, out, out_bias, scale, sides_bedd, products_bedd = ctx.saved_tensors
         slope_bddp, plane = slope_bddp.contiguous(), z_bddp.shape[1] * z_bddp.shape[2]
-        of_products, outer, total = add_back(products_bedd, slope_bddp, out, scale, plane)
-        of_out, of_out_bias, of_scale = _learn_addition(outer, total, out, out_bias, scale)
-        of_sides = multiply_back(sides_bedd, of_products)
-        of_z, outer, total = project_back(z_bddp, of_sides, slope_bddp, gain, sides, plane, ctx.eps)
-        of_gain, of_shift, of_weight, of_bias = _learn_projection(outer, total, gain, shift, sides)
-        return of_z, of_gain, of_shift, of_weight, of_bias, of_out, of_out_bias, of_scale, None
+        of_products, learnt = add_back(products_bedd, slope_bddp, out, out_bias, scale, plane)
+        of_out, of_scale, of_out_bias = _split_like(learnt, out, scale, out_bias)
+        of_sides_bedd = multiply_back(sides_bedd, of_products)
+        of_z, learnt = project_back(z_bddp, of_sides_bedd, slope_bddp, gain, shift, sides, plane, ctx.eps)
+        of_sides, of_sides_bias, of_gain, of_shift = _split_like(learnt, sides, sides[:, 0], gain, shift)
+        return of_z, of_gain, of_shift, of_sides, of_sides_bias, of_out, of_out_bias, of_scale, None
 
 
-def _learn_projection(
-    outer_nec: Tensor, slope_ne: Tensor, gain_c: Tensor, shift_c: Tensor, weight_ec: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Slopes of gain, shift, weight and bias of norm(x) Wᵀ + b, from sums of slope ⊗ normalised x and of the slope."""
-    outer_ec, slope_e = outer_nec.sum(0), slope_ne.sum(0)
-    of_weight_ec = outer_ec * gain_c + slope_e[:, None] * shift_c
-    return (weight_ec * outer_ec).sum(0), (weight_ec * slope_e[:, None]).sum(0), of_weight_ec, slope_e
-
-
-def _learn_addition(
-    outer_nce: Tensor, slope_nc: Tensor, weight_ce: Tensor, bias_c: Tensor | None, scale_c: Tensor
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Slopes of weight, bias and scale of x + s · (y Wᵀ + b), from sums of slope ⊗ y and of the slope."""
-    outer_ce, slope_c = outer_nce.sum(0), slope_nc.sum(0)
-    of_scale_c = (weight_ce * outer_ce).sum(1)
-    if bias_c is None:
-        return scale_c[:, None] * outer_ce, None, of_scale_c
-    return scale_c[:, None] * outer_ce, scale_c * slope_c, of_scale_c + bias_c * slope_c
+def _split_like(learnt: Tensor, *weights: Tensor) -> list[Tensor]:
+    """Slopes of several weights, which lie one behind the other."""
+    parts = learnt.split([weight.numel() for weight in weights])
+    return [part.view(weight.shape) for part, weight in zip(parts, weights, strict=True)]
 
 
 # ── kernels, as operations that a compiler takes as they are ──────────────────────────────────────────────────────
@@ -186,7 +202,7 @@ def dense(
 
     x, out = x.contiguous(), torch.empty_like(x, memory_format=torch.contiguous_format)
     arguments = (x, gain, shift, up, up_bias, down, down_bias, scale, out, _count_rows(x), eps)
-    _launch(dense_forward, _many(x), arguments, C=x.shape[-1], H=len(up))
+    _launch(dense_forward, x, arguments, C=x.shape[-1], H=len(up))
     return out
 
 
@@ -199,17 +215,19 @@ def dense_back(
     up: Tensor,
     up_bias: Tensor,
     down: Tensor,
+    down_bias: Tensor,
     scale: Tensor,
     eps: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Slope of x; and sums over rows of slope of hidden ⊗ normalised x, slope of hidden, slope ⊗ hidden, slope."""
+) -> tuple[Tensor, Tensor]:
+    """Slope of x; and those of weights: U, D, b, b′, gain, shift, s."""
     from graphbam.nn._triton_rows import dense_backward, dense_learn
 
-    x, sizes = x.contiguous(), {"C": x.shape[-1], "H": len(up)}
-    of_x, *sums = slopes = _empty_dense(slope, x, gain, shift, up, up_bias, down, scale, eps)
-    inputs, n_rows = (x, slope, gain, shift, up, up_bias, down, scale), _count_rows(x)
-    _launch(dense_backward, _many(x), (*inputs, of_x, n_rows, eps), **sizes)
-    _launch(dense_learn, (DENSE, 2), (*inputs, *sums, n_rows, eps), **sizes, PART=len(up) // 2)
+    x, (hidden, channels) = x.contiguous(), up.shape
+    of_x, learnt = slopes = _empty_dense(slope, x, gain, shift, up, up_bias, down, down_bias, scale, eps)
+    inputs, n_rows, sizes = (x, slope, gain, shift, up, up_bias, down), _count_rows(x), {"C": channels, "H": hidden}
+    _launch(dense_backward, x, (*inputs, scale, of_x, n_rows, eps), **sizes)
+    add_up = functools.partial(_launch_sums, dense_learn, x, learnt, 2, 3 * channels)
+    add_up(lambda parts: (*inputs, down_bias, scale, parts, n_rows, eps), **sizes, PART=hidden // 2)
     return slopes
 
 
@@ -222,22 +240,23 @@ def project(
 
     x, out = x.contiguous(), _empty_projection(x, gain, shift, weight, bias, plane, eps)
     arguments = (x, gain, shift, weight, bias, out, _count_rows(x), plane, eps)
-    _launch(project_forward, _many(x), arguments, C=x.shape[-1], PART=len(weight) // 3, PLANES=plane > 0)
+    _launch(project_forward, x, arguments, C=x.shape[-1], PART=len(weight) // 3, PLANES=plane > 0)
     return out
 
 
 @torch.library.custom_op("graphbam::project_back", mutates_args=())
 def project_back(
-    x: Tensor, slope: Tensor, past: Tensor, gain: Tensor, weight: Tensor, plane: int, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Slope of x, with the one that went `past`; and sums over rows of slope ⊗ normalised x and of the slope."""
+    x: Tensor, slope: Tensor, past: Tensor, gain: Tensor, shift: Tensor, weight: Tensor, plane: int, eps: float
+) -> tuple[Tensor, Tensor]:
+    """Slope of x, with the one that went `past`; and those of weights: W, b, gain, shift."""
     from graphbam.nn._triton_rows import project_backward, project_learn
 
-    x, slope = x.contiguous(), slope.contiguous()
-    of_x, *sums = slopes = _empty_projection_slopes(x, slope, past, gain, weight, plane, eps)
-    sizes, n_rows = {"C": x.shape[-1], "PART": len(weight) // 3, "PLANES": plane > 0}, _count_rows(x)
-    _launch(project_backward, _many(x), (x, slope, past, gain, weight, of_x, n_rows, plane, eps), **sizes)
-    _launch(project_learn, (PROJECTING, 3), (x, slope, *sums, n_rows, plane, eps), **sizes)
+    x, slope, n_rows = x.contiguous(), slope.contiguous(), _count_rows(x)
+    of_x, learnt = slopes = _empty_projection_slopes(x, slope, past, gain, shift, weight, plane, eps)
+    sizes = {"C": x.shape[-1], "PART": len(weight) // 3, "PLANES": plane > 0}
+    _launch(project_backward, x, (x, slope, past, gain, weight, of_x, n_rows, plane, eps), **sizes)
+    add_up = functools.partial(_launch_sums, project_learn, x, learnt, 1, 0)
+    add_up(lambda parts: (x, slope, gain, shift, weight, parts, n_rows, plane, eps), **sizes)
     return slopes
 
 
@@ -247,19 +266,22 @@ def add(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None, scale: Tensor
     from graphbam.nn._triton_rows import add_forward
 
     x, y, out = x.contiguous(), y.contiguous(), torch.empty_like(x, memory_format=torch.contiguous_format)
-    _launch(add_forward, _many(x), (x, y, weight, bias, scale, out, _count_rows(x), plane), **_adding(weight, plane))
+    _launch(add_forward, x, (x, y, weight, bias, scale, out, _count_rows(x), plane), **_adding(weight, plane))
     return out
 
 
 @torch.library.custom_op("graphbam::add_back", mutates_args=())
-def add_back(y: Tensor, slope: Tensor, weight: Tensor, scale: Tensor, plane: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Slope of y; and sums over rows of slope ⊗ y and of the slope."""
+def add_back(
+    y: Tensor, slope: Tensor, weight: Tensor, bias: Tensor | None, scale: Tensor, plane: int
+) -> tuple[Tensor, Tensor]:
+    """Slope of y; and those of weights: W, s and, with a `plane`, b."""
     from graphbam.nn._triton_rows import add_backward
 
-    y, slopes = y.contiguous(), _empty_addition_slopes(y, slope, weight, scale, plane)
-    arguments = (y, slope, weight, scale, *slopes, _count_rows(slope), plane)
-    _launch(add_backward, (ADDING,), arguments, **_adding(weight, plane))
-    return slopes
+    y, (of_y, learnt) = y.contiguous(), _empty_addition_slopes(y, slope, weight, bias, scale, plane)
+    inputs = (y, slope, weight, bias, scale, of_y)
+    add_up = functools.partial(_launch_sums, add_backward, slope, learnt, 1, 0)
+    add_up(lambda parts: (*inputs, parts, _count_rows(slope), plane), **_adding(weight, plane))
+    return of_y, learnt
 
 
 @torch.library.custom_op("graphbam::multiply", mutates_args=())
@@ -282,8 +304,44 @@ def multiply_back(sides_bedd: Tensor, slope_bedd: Tensor) -> Tensor:
     return out_bedd
 
 
-def _launch(kernel: Any, grid: tuple[int, ...], arguments: tuple[Any, ...], **sizes: int | bool) -> None:
-    kernel[grid](*arguments, **sizes, ROWS=ROWS, num_warps=WARPS, num_stages=1)
+def _launch(kernel: Any, rows: Tensor, arguments: tuple[Any, ...], **sizes: int | bool) -> None:
+    """Run a kernel as its plan says."""
+    plan, n_programs = _plan(kernel, rows, sizes)
+    _run(kernel, (n_programs,), arguments, plan, sizes)
+
+
+def _launch_sums(
+    kernel: Any,
+    rows: Tensor,
+    learnt: Tensor,
+    n_parts: int,
+    short: int,
+    arguments: Callable[[Tensor], tuple[Any, ...]],
+    **sizes: int | bool,
+) -> None:
+    """Run a kernel in which `n_parts` programs share a tile, and add up what weights learn.
+
+    The last `short` numbers come from each of these parts, the others from all together.
+    """
+    from graphbam.nn._triton_rows import add_up
+
+    plan, n_programs = _plan(kernel, rows, sizes)
+    length = len(learnt) - short
+    parts = learnt.new_empty(n_programs * (length + n_parts * short))
+    _run(kernel, (n_programs, n_parts), arguments(parts), plan, sizes)
+    grid, counts = -(-length // BLOCK) - (-short // BLOCK), (n_programs, length, n_programs * n_parts, short)
+    add_up[(grid,)](parts, learnt, *counts, BLOCK=BLOCK, ROWS=AT_ONCE, num_warps=8)
+
+
+def _run(kernel: Any, grid: tuple[int, ...], arguments: tuple[Any, ...], plan: Plan, sizes: dict[str, Any]) -> None:
+    kernel[grid](*arguments, **sizes, ROWS=plan.rows, num_warps=plan.warps, num_stages=plan.stages)
+
+
+def _plan(kernel: Any, rows: Tensor, sizes: dict[str, Any]) -> tuple[Plan, int]:
+    """How a kernel goes through rows, and by how many programs: as few as are done as early."""
+    plan = (PAIRS if sizes.get("PLANES") else CELLS)[kernel.__name__]
+    n_tiles = -(-_count_rows(rows) // plan.rows)
+    return plan, -(-n_tiles // -(-n_tiles // plan.programs))
 
 
 def _launch_products(kernel: Any, tensors: tuple[Tensor, ...], shape: torch.Size) -> None:
@@ -293,11 +351,6 @@ def _launch_products(kernel: Any, tensors: tuple[Tensor, ...], shape: torch.Size
     kernel[grid](*tensors, d, d**-0.5, N=n_products // 3, TILE=tile, num_warps=warps, num_stages=1)
 
 
-def _many(x: Tensor) -> tuple[int]:
-    """As many programs as there are tiles, up to a few for each multiprocessor; each then takes several tiles."""
-    return (min(-(-_count_rows(x) // ROWS), MOST_PROGRAMS),)
-
-
 def _count_rows(x: Tensor) -> int:
     return x.numel() // x.shape[-1]
 
@@ -305,6 +358,12 @@ def _count_rows(x: Tensor) -> int:
 def _adding(weight_ce: Tensor, plane: int) -> dict[str, int | bool]:
     channels, wide = weight_ce.shape
     return {"C": channels, "E": wide, "WIDE": 1 << (wide - 1).bit_length(), "PLANES": plane > 0}
+
+
+def _empty_slopes(x: Tensor, *weights: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Slopes of rows, and of weights, one behind the other."""
+    learnt = torch.empty(sum(w.numel() for w in weights if w is not None), dtype=torch.float32, device=x.device)
+    return torch.empty_like(x, memory_format=torch.contiguous_format), learnt
 
 
 @dense.register_fake
@@ -326,13 +385,11 @@ def _empty_dense(
     up: Tensor,
     up_bias: Tensor,
     down: Tensor,
+    down_bias: Tensor,
     scale: Tensor,
     eps: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    channels, hidden = down.shape
-    sums = [(hidden, channels), (hidden,), (channels, hidden), (channels,)]
-    of_up, of_up_bias, of_down, of_rows = (up.new_empty((DENSE, *size)) for size in sums)
-    return torch.empty_like(x, memory_format=torch.contiguous_format), of_up, of_up_bias, of_down, of_rows
+) -> tuple[Tensor, Tensor]:
+    return _empty_slopes(x, gain, shift, up, up_bias, down, down_bias, scale)
 
 
 @project.register_fake
@@ -344,18 +401,16 @@ def _empty_projection(
 
 @project_back.register_fake
 def _empty_projection_slopes(
-    x: Tensor, slope: Tensor, past: Tensor, gain: Tensor, weight: Tensor, plane: int, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    sums = weight.new_empty((PROJECTING, *weight.shape)), weight.new_empty((PROJECTING, len(weight)))
-    return torch.empty_like(x, memory_format=torch.contiguous_format), *sums
+    x: Tensor, slope: Tensor, past: Tensor, gain: Tensor, shift: Tensor, weight: Tensor, plane: int, eps: float
+) -> tuple[Tensor, Tensor]:
+    return _empty_slopes(x, weight, weight[:, 0], gain, shift)
 
 
 @add_back.register_fake
 def _empty_addition_slopes(
-    y: Tensor, slope: Tensor, weight: Tensor, scale: Tensor, plane: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    sums = weight.new_empty((ADDING, *weight.shape)), weight.new_empty((ADDING, len(weight)))
-    return torch.empty_like(y, memory_format=torch.contiguous_format), *sums
+    y: Tensor, slope: Tensor, weight: Tensor, bias: Tensor | None, scale: Tensor, plane: int
+) -> tuple[Tensor, Tensor]:
+    return _empty_slopes(y, weight, scale, bias)
 
 
 @multiply.register_fake
