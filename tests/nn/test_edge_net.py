@@ -333,7 +333,7 @@ def test_a_stored_network_answers_as_it_did():
 # ── compilation ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("name", "kinds"), [("default", 9), pytest.param("paper", 6, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("name", "kinds"), [("default", 11), pytest.param("paper", 8, marks=pytest.mark.long)])
 def test_compiled_and_eager_agree_with_one_compilation_a_kind_of_block(check_compiled, tiny_net, name, kinds):
     """Shapes stay free: a second and a third shape, and a second block of a kind, compile nothing more."""
     rng = torch.Generator().manual_seed(0)
@@ -347,7 +347,7 @@ def test_stretches_of_equal_length_compile_nothing_more(check_compiled, tiny_net
     rng = torch.Generator().manual_seed(0)
     eager = tiny_net(rng, bilinear_layers=2, sample_stretch=14)
     shapes = [(8, 26, 9), (9, 11, 10), (10, 42, 8)]  # two stretches, one, three
-    check_compiled(eager, ((tables(rng, *shape),) for shape in shapes), 9)
+    check_compiled(eager, ((tables(rng, *shape),) for shape in shapes), 11)
 
 
 # ── configs ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -67,7 +67,7 @@ _ODD = (0, 0, 0, 1, 1, 0, 1)
 MISSING, SET = 1, 2
 """Marks of a cell, as bits: it was not observed (and was filled in), it was set by an experiment."""
 
-HEAD_POLES = (4, 5, 6, 7)
+HEAD_POLES = range(4, 8)
 """Which resolvents of the logarithm the default head also sees: t ≈ 0.02, 0.14, 0.8, 4.9."""
 
 RAW_POLES = (0.01, 0.1, 1.0)
@@ -216,12 +216,11 @@ class EdgeNet(Network):
     kind = "edges"
     config_type = EdgeNetConfig
     config: EdgeNetConfig
-    even: Tensor
-    odd: Tensor
 
     def __init__(self, config: EdgeNetConfig | None = None):
         super().__init__()
         self.config = config = config or EdgeNetConfig()
+        self.standardise = Standardise()
         self.embedding = Embedding(config.channels, bias=config.embedding_bias)
         self.marks = nn.Parameter(torch.zeros(2, config.channels)) if config.marks else None
         self.observation = observation_layers(config)
@@ -230,9 +229,7 @@ class EdgeNet(Network):
             BilinearBlock(config.spd_channels, config.spd_heads) for _ in range(config.bilinear_layers)
         )
         self.head = PairHead(config) if config.pair_layers else LogHead(config)
-        n_logits = len(CLASSES) + (len(ANSWERS) if config.answers else 0)
-        self.register_buffer("even", torch.tensor(_EVEN[:n_logits]) / 2, persistent=False)
-        self.register_buffer("odd", torch.tensor(_ODD[:n_logits]) / 2, persistent=False)
+        self.sides = Sides(len(CLASSES) + (len(ANSWERS) if config.answers else 0))
 
     def forward(
         self, x: Tensor, rows: Rows | None = None, marks: Tensor | None = None, piece: int | None = None
@@ -247,7 +244,7 @@ class EdgeNet(Network):
             return self._forward(x, rows, marks, piece or x.shape[-2])
 
     def _forward(self, x: Tensor, rows: Rows | None, marks: Tensor | None, piece: int) -> Tensor:
-        x_bmd = standardise(x.reshape(-1, *x.shape[-2:]))
+        x_bmd = self.standardise(x.reshape(-1, *x.shape[-2:]))
         dtype, marks_bmd = self.product_dtype(x_bmd), None if marks is None else marks.reshape(x_bmd.shape)
         raw_bcdd, *cross = self._relate_rows(x_bmd, dtype, marks_bmd, piece)
         s_bcdd = self._relate(raw_bcdd)
@@ -256,8 +253,7 @@ class EdgeNet(Network):
         if x_bmd.shape[1] > piece:
             rows = [min(float(n_rows), piece) for n_rows in ([piece] * len(x_bmd) if rows is None else rows)]
         z_bddo = self.head(x_bmd, raw_bcdd, s_bcdd, *cross, rows=rows, dtype=dtype)
-        turned_bddo = z_bddo.transpose(-3, -2)
-        logits_bddo = (z_bddo + turned_bddo) * self.even.to(z_bddo) + (z_bddo - turned_bddo) * self.odd.to(z_bddo)
+        logits_bddo: Tensor = self.sides(z_bddo)
         return logits_bddo.view(*x.shape[:-2], *logits_bddo.shape[1:])
 
     def product_dtype(self, x: Tensor) -> torch.dtype:
@@ -327,8 +323,9 @@ class EdgeNet(Network):
         return [p for part in parts for p in part.parameters() if p.ndim >= 2]
 
     def compilable(self) -> list[nn.Module]:
-        """All but the end of the head."""
-        return [self.embedding, *self.observation, self.correlation, *self.bilinear, *self.head.compilable()]
+        """All but inverses and the last layer."""
+        parts = [self.standardise, self.embedding, *self.observation, self.correlation, *self.bilinear]
+        return [*parts, *self.head.compilable(), self.sides]
 
 
 def standardise(x_bmd: Tensor, limit: float = 5.0) -> Tensor:
@@ -339,6 +336,29 @@ def standardise(x_bmd: Tensor, limit: float = 5.0) -> Tensor:
     x_bmd = x_bmd - x_bmd.mean(-2, keepdim=True)  # rounding left ±1 of a constant column: this makes it zero
     scale = x_bmd.square().mean(-2, keepdim=True).clamp_min(1e-12).rsqrt()
     return (x_bmd * scale).clamp(-limit, limit)
+
+
+class Standardise(nn.Module):
+    """`standardise` as a layer, so that it can be compiled."""
+
+    def forward(self, x_bmd: Tensor) -> Tensor:
+        return standardise(x_bmd)
+
+
+class Sides(nn.Module):
+    """What (i, j) and (j, i) say together: of some outputs what they have in common, of others how they differ."""
+
+    even: Tensor
+    odd: Tensor
+
+    def __init__(self, n_logits: int):
+        super().__init__()
+        self.register_buffer("even", torch.tensor(_EVEN[:n_logits]) / 2, persistent=False)
+        self.register_buffer("odd", torch.tensor(_ODD[:n_logits]) / 2, persistent=False)
+
+    def forward(self, z_bddo: Tensor) -> Tensor:
+        turned_bddo = z_bddo.transpose(-3, -2)
+        return (z_bddo + turned_bddo) * self.even.to(z_bddo) + (z_bddo - turned_bddo) * self.odd.to(z_bddo)
 
 
 def observation_layers(
@@ -416,12 +436,17 @@ class LogHead(nn.Module):
         return []
 
 
+def _side_by_side(r_rbcdd: Tensor) -> Tensor:
+    """Several kinds of channels behind each other, (B, R·C, D, D)."""
+    return r_rbcdd.movedim(0, 1).flatten(1, 2)
+
+
 class PairHead(nn.Module):
     """Everything known of a pair, mixed to P channels, then pair blocks, then three classes."""
 
     def __init__(self, config: EdgeNetConfig):
         super().__init__()
-        self.matrix_log, self.table_correlations = config.matrix_log, config.table_correlations
+        self.table_correlations = config.table_correlations
         self.sharp_correlations = config.sharp_correlations
         c, n_table = config.spd_channels, correlations.N_CORRELATIONS if config.table_correlations else 0
         n_sharp = 2 * correlations.N_SIZES + 2 if config.sharp_correlations else 0
@@ -450,10 +475,9 @@ class PairHead(nn.Module):
         if cpu.is_quick(s_bcdd):
             return self._forward_in_blocks(x_bmd, raw_bcdd, s_bcdd, cross_bcdd, rows, dtype)
         raw_rbcdd = spd.resolvents(raw_bcdd, RAW_POLES)
-        log_rbcdd = spd.resolvents(s_bcdd, spd.log_poles().poles) if self.matrix_log else s_bcdd[None]
         evidence, sqrt_m = count_evidence(rows, x_bmd, s_bcdd)
-        more = self._read_table(x_bmd, sqrt_m)
-        z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, log_rbcdd, evidence, sqrt_m, more)
+        last, table = self.features.lead_out(s_bcdd), self._read_table(x_bmd)
+        z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, *last, evidence, sqrt_m, table)
         z_bddp = z_bddp.to(dtype)
         rsqrt_d = s_bcdd.new_full((), s_bcdd.shape[-1] ** -0.5)
         for block in self.blocks:
@@ -471,26 +495,45 @@ class PairHead(nn.Module):
     ) -> Tensor:
         """The same with `graphbam.nn.cpu`, in place and in blocks."""
         evidence, sqrt_m = count_evidence(rows, x_bmd, s_bcdd)
-        more = self._read_table(x_bmd, sqrt_m)
+        more = spell_out(self._read_table(x_bmd), sqrt_m)
         z_bddp = self.features.mix_in_turn(raw_bcdd, cross_bcdd, s_bcdd, evidence, sqrt_m, more)
         cpu.reason(self.blocks, z_bddp, dtype)
         return self.classes(z_bddp)
 
-    def _read_table(self, x_bmd: Tensor, sqrt_m: Tensor) -> list[Tensor]:
-        """What is known from the table itself, not from channels: a list of (B, F, D, D)."""
-        more = []
-        if self.table_correlations:
-            table_bfdd = correlations.read_correlations(x_bmd)
-            more += [table_bfdd, significance(table_bfdd, sqrt_m)]
-        if self.sharp_correlations:
-            sizes_bfdd, unexplained_bd = correlations.read_sizes(x_bmd)
-            own_bdd = unexplained_bd[:, :, None].expand(*unexplained_bd.shape, unexplained_bd.shape[-1]) / 5
-            more += [sizes_bfdd, significance(sizes_bfdd, sqrt_m), torch.stack([own_bdd, own_bdd.mT], 1)]
-        return more
+    def _read_table(self, x_bmd: Tensor) -> TableFacts:
+        """What is known from the table itself, not from channels."""
+        return TableFacts(
+            correlations.read_correlations(x_bmd) if self.table_correlations else None,
+            *(correlations.read_sizes(x_bmd) if self.sharp_correlations else (None, None)),
+        )
 
     def compilable(self) -> list[nn.Module]:
         """Blocks worth compiling."""
         return [self.cross, self.features, *self.blocks]
+
+
+class TableFacts(NamedTuple):
+    """What plain correlations of a table say (`graphbam.nn.features`), as far as a head reads it."""
+
+    correlations_bfdd: Tensor | None = None
+    sizes_bfdd: Tensor | None = None
+    unexplained_bd: Tensor | None = None
+
+
+NOTHING = TableFacts()
+"""Of a head that does not read the table itself."""
+
+
+def spell_out(facts: TableFacts, sqrt_m: Tensor) -> list[Tensor]:
+    """The same as features of pairs, a list of (B, F, D, D): each beside its significance, own shares on both sides."""
+    more = []
+    for r_bfdd in (facts.correlations_bfdd, facts.sizes_bfdd):
+        more += [] if r_bfdd is None else [r_bfdd, significance(r_bfdd, sqrt_m)]
+    if facts.unexplained_bd is not None:
+        own_bd = facts.unexplained_bd / 5
+        own_bdd = own_bd[:, :, None].expand(*own_bd.shape, own_bd.shape[-1])
+        more.append(torch.stack([own_bdd, own_bdd.mT], 1))
+    return more
 
 
 def significance(r: Tensor, sqrt_m: Tensor) -> Tensor:
@@ -508,31 +551,33 @@ class PairFeatures(nn.Module):
     def __init__(self, spd_channels: int, pair_channels: int, *, matrix_log: bool, n_more: int = 0):
         super().__init__()
         self.matrix_log = matrix_log
-        self.rational = spd.log_poles()  # here, not in `forward`: the compiler would trace the fit of the poles
+        self.rational = spd.log_poles()
         n_raw = 2 * (2 + len(RAW_POLES))  # correlations, cross correlations, inverses; each twice
         n_log = 1 + len(HEAD_POLES) if matrix_log else 1
         self.mix = Linear((n_raw + n_log) * spd_channels + n_more, pair_channels)
         self.size = Linear(2, pair_channels, bias=False)
+
+    def lead_out(self, s_bcdd: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The logarithm of what the bilinear blocks give, and the inverses that the head sees; or that itself."""
+        if not self.matrix_log:
+            return s_bcdd, None
+        return spd.logm_with_resolvents(s_bcdd, slice(HEAD_POLES.start, HEAD_POLES.stop))
 
     def forward(
         self,
         raw_bcdd: Tensor,
         raw_rbcdd: Tensor,
         cross_bcdd: Tensor,
-        log_rbcdd: Tensor,
+        last_bcdd: Tensor,
+        seen_rbcdd: Tensor | None,
         evidence: Tensor,
         sqrt_m: Tensor,
-        more: Sequence[Tensor] = (),
+        table: TableFacts = NOTHING,
     ) -> Tensor:
-        plain = [raw_bcdd, cross_bcdd, *spd.correlate(raw_rbcdd).unbind(0)]
-        sure = [significance(r, sqrt_m) for r in plain]
-        last = log_rbcdd[:1].unbind(0)
-        if self.matrix_log:
-            last = (
-                self.rational.from_resolvents(log_rbcdd) / 3,
-                *(spd.correlate(log_rbcdd[j]) for j in HEAD_POLES),
-            )
-        return gather_up(self.mix, torch.cat([*plain, *sure, *last, *more], 1)) + self.size(evidence)
+        plain_bfdd = torch.cat([raw_bcdd, cross_bcdd, _side_by_side(spd.correlate(raw_rbcdd))], 1)
+        last = [last_bcdd] if seen_rbcdd is None else [last_bcdd / 3, _side_by_side(spd.correlate(seen_rbcdd))]
+        known = [plain_bfdd, significance(plain_bfdd, sqrt_m), *last, *spell_out(table, sqrt_m)]
+        return gather_up(self.mix, torch.cat(known, 1)) + self.size(evidence)
 
     def mix_in_turn(
         self,

@@ -285,7 +285,6 @@ class ChildHead(nn.Module):
 
     def __init__(self, config: ImmoralityNetConfig):
         super().__init__()
-        self.matrix_log = config.matrix_log
         self.cross = CrossCovariance(config.channels, config.spd_channels)
         self.features = PairFeatures(config.spd_channels, config.pair_channels, matrix_log=config.matrix_log)
         self.left = Linear(N_ROLES, config.pair_channels, bias=False)
@@ -299,10 +298,9 @@ class ChildHead(nn.Module):
         n_samples = h_bmdc.shape[1]
         cross_bcdd = self.cross(h_bmdc)
         raw_rbcdd = spd.resolvents(raw_bcdd, RAW_POLES)
-        log_rbcdd = spd.resolvents(s_bcdd, spd.log_poles().poles) if self.matrix_log else s_bcdd[None]
         known = evidence(n_samples, who.count_b111)
         sqrt_m = s_bcdd.new_full((), n_samples**0.5)
-        z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, log_rbcdd, known, sqrt_m)
+        z_bddp = self.features(raw_bcdd, raw_rbcdd, cross_bcdd, *self.features.lead_out(s_bcdd), known, sqrt_m)
         z_bddp = z_bddp + self.left(who.roles_bd3)[:, :, None] + self.right(who.roles_bd3)[:, None]
         z_bddp, rsqrt_d, both_b1dd = z_bddp.to(h_bmdc.dtype), who.count_b111.rsqrt(), _both(who.present_bd)
         for block in self.blocks:

@@ -127,6 +127,38 @@ class _Resolvents(torch.autograd.Function):
         return -symmetrise((r_jdd @ grad_jdd @ r_jdd).sum(0)), None
 
 
+def logm_with_resolvents(s: Tensor, seen: slice) -> tuple[Tensor, Tensor]:
+    """`logm`, and some of the resolvents that it is made of: (..., D, D) → (..., D, D) and (J, ..., D, D).
+
+    Examples
+    --------
+    >>> log, r_jdd = logm_with_resolvents(torch.eye(2), slice(4, 6))
+    >>> bool(log.abs().max() < 1e-3), r_jdd.shape
+    (True, torch.Size([2, 2, 2]))
+    """
+    return _LogWithResolvents.apply(s, seen)
+
+
+class _LogWithResolvents(torch.autograd.Function):
+    """Both from the same inverses; on the way back, slopes of twelve inverses are laid out once."""
+
+    @staticmethod
+    def forward(ctx: Any, s: Tensor, seen: slice) -> tuple[Tensor, Tensor]:
+        rational = log_poles()
+        r_jdd = shifted_inverses(s, rational.poles)
+        ctx.save_for_backward(r_jdd)
+        ctx.seen = seen
+        return rational.from_resolvents(r_jdd), r_jdd[seen].clone()
+
+    @staticmethod
+    def backward(ctx: Any, of_log_dd: Tensor, of_seen_jdd: Tensor) -> tuple[Tensor, None]:
+        (r_jdd,) = ctx.saved_tensors
+        shares = log_poles().shares(r_jdd)
+        grad_jdd = shares.view(-1, *[1] * of_log_dd.ndim) * of_log_dd
+        grad_jdd[ctx.seen] += of_seen_jdd
+        return -symmetrise((r_jdd @ grad_jdd @ r_jdd).sum(0)), None
+
+
 @functools.lru_cache
 def log_poles(n_poles: int = LOG_POLES, low: float = LOG_RANGE[0], high: float = LOG_RANGE[1]) -> RationalLog:
     """Poles and weights of the rational logarithm.
@@ -150,10 +182,12 @@ class RationalLog(NamedTuple):
 
     def from_resolvents(self, r_jdd: Tensor) -> Tensor:
         """The logarithm from the resolvents at these poles: (J, ..., D, D) → (..., D, D)."""
-        total = self.constant * torch.eye(r_jdd.shape[-1], dtype=r_jdd.dtype, device=r_jdd.device)
-        for pole, weight, r_dd in zip(self.poles, self.weights, r_jdd.unbind(0), strict=True):
-            total = total + (weight * pole) * r_dd
-        return total
+        eye = torch.eye(r_jdd.shape[-1], dtype=r_jdd.dtype, device=r_jdd.device)
+        return (self.shares(r_jdd) @ r_jdd.flatten(1)).view(r_jdd.shape[1:]) + self.constant * eye
+
+    def shares(self, like: Tensor) -> Tensor:
+        """weights_j · poles_j, in the precision and on the device of a tensor."""
+        return _constants(tuple(w * t for w, t in zip(self.weights, self.poles, strict=True)), like.device, like.dtype)
 
 
 def logm(s: Tensor, n_poles: int = LOG_POLES) -> Tensor:
@@ -225,7 +259,7 @@ def shifted_inverses(s: Tensor, poles: Sequence[float]) -> Tensor:
     """(S + t_j I)⁻¹ for every pole: (..., D, D) → (J, ..., D, D); not differentiable by itself."""
     eye = torch.eye(s.shape[-1], dtype=s.dtype, device=s.device)
     if s.is_cuda and s.dtype == torch.float32 and _factor_kernel() is not None:
-        shifts = _pole_tensor(tuple(poles), s.device)
+        shifts = _constants(tuple(poles), s.device)
         k = inverse_factor(s + shifts.view(-1, *[1] * s.ndim) * eye, floor=min(poles) / 2)
         return k.mT @ k
     if s.is_cuda:
@@ -258,8 +292,9 @@ def inverse_factor(s: Tensor, floor: float) -> Tensor:
     Pivots below `floor` are raised to it: one is never below the smallest eigenvalue, so half of that is a floor which
     only rounding reaches. The smallest eigenvalue should be well above rounding itself, about 1e-6 of the largest.
     """
-    k = torch.zeros_like(s, memory_format=torch.contiguous_format)
     d = s.shape[-1]
+    make = torch.empty_like if d <= BLOCK_SIZE else torch.zeros_like  # one block is written as a whole
+    k = make(s, memory_format=torch.contiguous_format)
     _factor_into(k.view(-1, d, d), s.reshape(-1, d, d), floor)
     return k
 
@@ -283,9 +318,9 @@ def _factor_into(k: Tensor, s: Tensor, floor: float) -> None:
 
 
 @functools.lru_cache
-def _pole_tensor(poles: tuple[float, ...], device: torch.device) -> Tensor:
-    """Poles on a device, copied there once: a copy inside a captured CUDA graph is not allowed."""
-    return torch.tensor(poles, dtype=torch.float32, device=device)
+def _constants(values: tuple[float, ...], device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Numbers on a device, copied there once: a copy inside a captured CUDA graph is not allowed."""
+    return torch.tensor(values, dtype=dtype, device=device)
 
 
 def _factor_block(k: Tensor, s: Tensor, floor: float) -> None:
