@@ -61,7 +61,7 @@ MORE_SHAPES = SHAPES | {"wide": (4, 1000, 100), "short": (96, 50, 40)}
 
 KERNELS = {
     "attention": ("flash", "fmha", "sdpa", "attend_"),
-    "rows and pairs": ("dense_", "project_", "add_forward", "add_backward", "multiply_"),
+    "rows and pairs": ("dense_", "project_", "add_forward", "add_backward", "add_up", "multiply_"),
     "lists of weights": ("multi_tensor",),
     "inverse factors": ("invert_factor",),
     "compiled": ("triton",),
@@ -258,7 +258,7 @@ def print_throughput(design: str, device: str, cells: int = 480_000, repeats: in
     config = TrainConfig.paper(network=DESIGNS[design](), cells_per_step=cells, task=task.name)
     network = EdgeNet(config.network).to(device)
     if device == "cuda":
-        network.compile_blocks()
+        compile_at_scale(network.compile_blocks(), task, torch.device(device))
     settings = {name: getattr(config, name) for name in ("weight_decay", "clip_norm", "ema_decay")}
     seconds = {}
     with own_stream(device):

@@ -465,8 +465,8 @@ MUTANTS = (
     # ── training ──────────────────────────────────────────────────────────────────────────────────────────
     Mutant(
         "training/objectives.py",
-        "binary = torch.where(labels > 0, log_edge, log_pairs[..., 0])",
-        "binary = torch.where(labels > 1, log_edge, log_pairs[..., 0])",
+        "binary = torch.where(classes_bdd == 0, none, torch.logaddexp(skeleton, moral))",
+        "binary = torch.where(classes_bdd <= 1, none, torch.logaddexp(skeleton, moral))",
         "tests/training/test_objectives.py",
         "the loss rewards the network for missing links",
     ),

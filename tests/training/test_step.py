@@ -1,13 +1,16 @@
 """One step against the same step written with plain PyTorch, and what happens when the gradient is not a number."""
 
 import copy
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounterWithBackend
 from torch.testing import assert_close
 
-from graphbam.training.data import Batch
-from graphbam.training.objectives import EdgeTask, edge_loss
+from graphbam.training import objectives, step
+from graphbam.training.data import AnswerBatch, Batch
+from graphbam.training.objectives import AnswerTask, EdgeTask, edge_loss
 from graphbam.training.step import Stepper
 
 
@@ -135,3 +138,27 @@ def test_the_rate_is_obeyed(rng, network, rate):
     moved = max((a - b).abs().max().item() for a, b in zip(before, stepper.parameters, strict=True))
     assert moved <= 1.06 * rate  # one AdamW step moves a weight by the rate at most, decay aside
     assert moved >= 0.9 * rate
+
+
+def test_nothing_is_left_to_compile_while_a_step_is_recorded(rng, tiny_net, monkeypatch):
+    """Labels that share memory on the first visit do not when recorded: the first visit must see what is recorded."""
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(objectives.answer_loss.__wrapped__, dynamic=True, backend=counter)
+    monkeypatch.setattr(objectives, "answer_loss", compiled)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    counts = []
+
+    def record(stepper, batch):
+        counts.append(counter.frame_count)
+        stepper._update(step._copy(batch))
+        counts.append(counter.frame_count)
+        return SimpleNamespace(batch=batch, graph=SimpleNamespace(replay=lambda: None))
+
+    monkeypatch.setattr(Stepper, "_record", record)
+    network = tiny_net(rng, marks=True, answers=True, dtype=torch.float32)
+    stepper = Stepper(network, AnswerTask(), weight_decay=0, clip_norm=1, ema_decay=0.9, capture=True)
+    label_bdd = torch.zeros(3, 5, 5, dtype=torch.uint8)
+    batch = AnswerBatch(torch.randn(3, 9, 5), torch.zeros(3, 9, 5, dtype=torch.uint8), torch.ones(3), *[label_bdd] * 5)
+    for _ in range(2):
+        stepper.step(batch.ready(), 1e-3)
+    assert counts[0] == counts[1] > 0

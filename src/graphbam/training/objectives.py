@@ -11,6 +11,7 @@ from torch import Tensor
 
 from graphbam.errors import ConfigError
 from graphbam.nn.cost import Work, forward_work
+from graphbam.nn.device import compiled_on_gpu
 from graphbam.nn.edge_net import CLASSES, EdgeNet, EdgeNetConfig
 from graphbam.nn.immorality_net import ImmoralityNet, ImmoralityNetConfig
 from graphbam.nn.structures import CANDIDATE, NEIGHBOUR, PARENT
@@ -48,6 +49,7 @@ class EdgeLoss(NamedTuple):
         return self.classes + self.edges + self.penalty
 
 
+@compiled_on_gpu
 def edge_loss(logits_bdd3: Tensor, classes_bdd: Tensor) -> EdgeLoss:
     """Loss of symmetric logits against labels 0 none, 1 skeleton, 2 moral.
 
@@ -58,14 +60,19 @@ def edge_loss(logits_bdd3: Tensor, classes_bdd: Tensor) -> EdgeLoss:
     >>> round(loss.classes.item(), 4), round(loss.edges.item(), 4)  # log 3 and log 3/2
     (1.0986, 0.4055)
     """
-    d = classes_bdd.shape[-1]
-    rows, columns = torch.tril_indices(d, d, -1, device=logits_bdd3.device).unbind(0)
     log_p = logits_bdd3.log_softmax(-1)
-    log_pairs, labels = log_p[..., rows, columns, :], classes_bdd[..., rows, columns]
-    log_edge = log_pairs[..., 1:].logsumexp(-1)
-    binary = torch.where(labels > 0, log_edge, log_pairs[..., 0])
-    penalty = moral_penalty(log_p.exp())[..., rows, columns]
-    return EdgeLoss(F.nll_loss(log_pairs.flatten(0, -2), labels.flatten()), -binary.mean(), penalty.mean())
+    none, skeleton, moral = log_p.unbind(-1)
+    chosen = torch.where(classes_bdd == 0, none, torch.where(classes_bdd == 1, skeleton, moral))
+    binary = torch.where(classes_bdd == 0, none, torch.logaddexp(skeleton, moral))
+    return EdgeLoss(_over_pairs(-chosen), _over_pairs(-binary), _over_pairs(moral_penalty(log_p.exp())))
+
+
+def _over_pairs(x_bdd: Tensor) -> Tensor:
+    """Mean over tables and pairs i > j. A mask, no list of pairs: what is picked by index is put back one by one."""
+    d = x_bdd.shape[-1]
+    place = torch.arange(d, device=x_bdd.device)
+    below = torch.where(place[:, None] > place, x_bdd, 0.0)
+    return below.sum((-2, -1)).mean() * (2 / (d * (d - 1)))
 
 
 def moral_penalty(p_bdd3: Tensor, smooth: float = 1e-4) -> Tensor:
@@ -95,6 +102,7 @@ class AnswerLoss(NamedTuple):
         return self.direction + self.compelled + self.hidden + self.ancestor
 
 
+@compiled_on_gpu
 def answer_loss(logits_bdd4: Tensor, batch: AnswerBatch) -> AnswerLoss:
     """Loss of the logits of `graphbam.nn.edge_net.ANSWERS`; pairs whose label is −1 do not count.
 

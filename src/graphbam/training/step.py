@@ -106,7 +106,7 @@ class Stepper:
         shapes = tuple(part.shape for part in batch)
         self.skips.setdefault(batch.shape, torch.zeros_like(self.rate))
         if not self.capture or shapes not in self.graphs:  # the first visit also compiles and allocates
-            self._update(batch)
+            self._update(_copy(batch) if self.capture else batch)
             self.graphs[shapes] = None
             return
         captured = self.graphs[shapes] or self._record(batch)
@@ -183,7 +183,7 @@ class Stepper:
             parameter.grad = None
 
     def _record(self, batch: AnyBatch) -> _Captured:
-        still = rebuild(batch, (part.clone() for part in batch))
+        still = _copy(batch)
         graph = torch.cuda.CUDAGraph()
         self._forget_gradients()
         torch.cuda.synchronize()
@@ -191,3 +191,12 @@ class Stepper:
         with torch.cuda.graph(graph, pool=self.pool, stream=stream, capture_error_mode="thread_local"):
             self._update(still)
         return _Captured(graph, still)
+
+
+def _copy(batch: AnyBatch) -> AnyBatch:
+    """Tensors of its own, for a first visit as for a recorded one.
+
+    Those of a burst share memory. What is compiled for such is compiled again for others, and nothing can be compiled
+    while a step is recorded.
+    """
+    return rebuild(batch, (part.clone() for part in batch))
