@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
@@ -120,9 +120,27 @@ def to_csv(source: Source, cut: Cut | None = None) -> str:
     x,->,"y ""2""\"
     """
     if isinstance(source, (Result, OrientedGraph, SparseResult, SparseGraph)):
-        text: str = source.table().to_csv(index=False, float_format="%.6g", lineterminator="\n")
-        return text
+        return columns_to_csv(source.columns())
     return _rows_to_csv([("a", "edge", "b"), *((link.a, link.mark, link.b) for link in list_links(source))])
+
+
+def columns_to_csv(columns: Mapping[str, Any]) -> str:
+    """Columns of equal length as text; six digits, and nothing where a number is missing.
+
+    Examples
+    --------
+    >>> print(columns_to_csv({"a": np.array(["x"]), "p": np.array([1 / 3]), "forced": np.array([True])}), end="")
+    a,p,forced
+    x,0.333333,True
+    """
+    return _rows_to_csv([tuple(columns), *zip(*map(_spell_cells, columns.values()), strict=True)])
+
+
+def _spell_cells(column: Any) -> list[Any]:
+    cells = np.asarray(column)
+    if cells.dtype.kind != "f":
+        return cells.tolist()
+    return ["" if cell != cell else f"{cell:.6g}" for cell in cells.tolist()]
 
 
 def to_adjacency_csv(source: Graph | Result, cut: Cut | None = None) -> str:
