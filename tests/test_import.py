@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+from graphbam.machine.helper import Helper
+
 HEAVY = ["torch", "pandas", "matplotlib", "networkx", "scipy", "sklearn", "safetensors", "typer", "rich"]
 
 
@@ -68,3 +70,4 @@ def test_the_command_that_infers_loads_what_it_needs_and_no_more(tmp_path):
     assert (out / "graph.png").exists()
     assert {name.split(".")[1] for name in seen if name.startswith("graphbam.")} <= ROOMS
     assert [name for name in SLOW if name in seen] == []
+    assert "pandas" not in seen or Helper()._n_cores == 1  # the second process reads the table

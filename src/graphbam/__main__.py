@@ -1,6 +1,6 @@
 """`python -m graphbam`: the command line."""
 
-from graphbam.cli import main
+from graphbam.cli import run
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -146,6 +146,10 @@ class OrientedGraph(Graph):
         """
         import pandas as pd
 
+        return pd.DataFrame(self.columns())
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """The same, an array a column."""
         arrows = np.argwhere(directed_part(self.adjacency))
         i, j = np.concatenate([arrows, np.argwhere(np.triu(undirected_part(self.adjacency)))]).T
         is_arrow = np.arange(len(i)) < len(arrows)
@@ -158,8 +162,7 @@ class OrientedGraph(Graph):
         columns |= numbers | {"forced": self.forced[i, j]}
         columns |= {} if self.compelled_dd is None else {"guessed": self.guessed[i, j]}
         ranked = np.lexsort((-np.where(is_arrow, right, p), ~is_arrow))  # stable: ties stay in the order of the names
-        table: pd.DataFrame = pd.DataFrame(columns).iloc[ranked].reset_index(drop=True)
-        return table
+        return {name: values[ranked] for name, values in columns.items()}
 
     def expected_shd(self) -> float:
         """Structural Hamming distance to expect to the true CPDAG; see `graphbam.directions.cpdag.expected_shd`."""
@@ -205,6 +208,7 @@ class Answer:
     cpdag: Callable[..., Any]
     graph: Callable[..., Any]
     table: Callable[[], pd.DataFrame]
+    columns: Callable[[], dict[str, npt.NDArray[Any]]]
     say_hidden: Callable[[], str]
 
     @property
@@ -243,10 +247,7 @@ class Answer:
     def _say_links(self, cut: Cut, n_edges: int) -> list[str]:
         from graphbam.output.files import list_links
 
-        links, table = list_links(cast(Any, self), cut), self.table()
-        apart = set(self.moral_pairs(cut).undirected_edges())
-        moral = table[[pair in apart for pair in zip(table["a"], table["b"], strict=True)]]
-        moral = moral.sort_values("moral", ascending=False, kind="stable")
+        links, moral = list_links(cast(Any, self), cut), self._list_moral(cut)
         n_arrows = sum(link.is_directed for link in links)
         directed = f", {n_arrows} with a direction" if self.has_directions else ""
         married = f"; {_count(len(moral), 'pair')} linked through a common child only" if len(moral) else ""
@@ -255,8 +256,20 @@ class Answer:
         if len(links) > n_edges:
             lines.append(f"  … and {len(links) - n_edges} more")
         lines += [said] if (said := self.say_hidden()) else []
-        lines += [_moral_line(row) for row in moral.head(n_edges).to_dict("records")]
+        lines += [_moral_line(row) for row in moral[:n_edges]]
         return lines + ([f"  … and {_count(len(moral) - n_edges, 'more such pair')}"] if len(moral) > n_edges else [])
+
+    def _list_moral(self, cut: Cut) -> list[dict[str, Any]]:
+        """Rows of `table` for the `moral_pairs`, likeliest first."""
+        apart = set(self.moral_pairs(cut).undirected_edges())
+        if not apart:
+            return []
+        columns = self.columns()
+        pairs = zip(columns["a"], columns["b"], strict=True)
+        chosen = [place for place, pair in enumerate(pairs) if pair in apart]
+        cells = zip(*(column[chosen].tolist() for column in columns.values()), strict=True)
+        rows = [dict(zip(columns, row, strict=True)) for row in cells]
+        return sorted(rows, key=lambda row: -row["moral"])
 
     def spell_rows(self) -> str:
         """Say how many rows were used: ``"200 rows"``, ``"5000 of 80000 rows"``, or nothing if that is not known."""
@@ -638,6 +651,10 @@ class Result(Answer):
         """
         import pandas as pd
 
+        return pd.DataFrame(self.columns())
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """The same, an array a column."""
         i, j = np.triu_indices(self.n_variables, 1)
         p_n3 = self.probabilities[i, j]
         names = np.array(self.names, dtype=object)
@@ -663,8 +680,7 @@ class Result(Answer):
         child = suspect_children(self)[i, j]
         columns["via"] = np.where(child >= 0, names[child], "")
         ranked = np.lexsort((-p_n3[:, MORAL], -p_n3[:, SKELETON]))  # stable: ties stay in the order of the names
-        table: pd.DataFrame = pd.DataFrame(columns).iloc[ranked].reset_index(drop=True)
-        return table
+        return {name: values[ranked] for name, values in columns.items()}
 
     def say_hidden(self, n_pairs: int = MOST_NAMED) -> str:
         """Name the pairs behind which there is rather something hidden than not; nothing if there are none."""

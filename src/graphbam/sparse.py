@@ -150,6 +150,10 @@ class SparseGraph:
         """One row per edge, arrows first, likeliest first; columns as in `OrientedGraph.table`."""
         import pandas as pd
 
+        return pd.DataFrame(self.columns())
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The same, an array a column."""
         names = np.array(self.names, dtype=object)
         columns: dict[str, Any] = {
             "a": names[self.tails],
@@ -163,8 +167,7 @@ class SparseGraph:
         columns |= known
         rank = columns.get("probability", known.get("skeleton", np.zeros(self.n_edges)))
         order = np.lexsort((-np.where(self.is_directed, rank, known.get("skeleton", rank)), ~self.is_directed))
-        table: pd.DataFrame = pd.DataFrame(columns).iloc[order].reset_index(drop=True)
-        return table
+        return {name: np.asarray(values)[order] for name, values in columns.items()}
 
     def links(self, cut: Cut | None = None) -> list[Link]:
         """The edges as `graphbam.output.files` writes them, likeliest first."""
@@ -747,6 +750,10 @@ class SparseResult(Answer):
         """One row a listed pair, likeliest direct links first; columns as in `Result.table`."""
         import pandas as pd
 
+        return pd.DataFrame(self.columns())
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The same, an array a column."""
         i, j = self.pairs.T
         names, p = np.array(self.names, dtype=object), self.probabilities
         columns: dict[str, Any] = {"a": names[i], "b": names[j]}
@@ -759,10 +766,9 @@ class SparseResult(Answer):
         columns |= {} if self.hidden_causes is None else {"hidden": self.hidden_causes}
         if self.ancestors is not None:
             columns |= {"upstream": self.ancestors[:, 0], "downstream": self.ancestors[:, 1]}
-        columns["via"] = self._suspect_children()
+        columns["via"] = np.array(self._suspect_children(), dtype=object)
         ranked = np.lexsort((-p[:, MORAL], -p[:, SKELETON]))
-        table: pd.DataFrame = pd.DataFrame(columns).iloc[ranked].reset_index(drop=True)
-        return table
+        return {name: values[ranked] for name, values in columns.items()}
 
     def _suspect_children(self) -> list[str]:
         """The likeliest common child of each pair that may be moral, as in `graphbam.result.suspect_children`."""

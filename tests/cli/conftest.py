@@ -5,4 +5,4 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def one_core(monkeypatch):
-    monkeypatch.setattr("graphbam.output.easel._count_cores", lambda: 1)
+    monkeypatch.setattr("graphbam.machine.helper._count_cores", lambda: 1)

@@ -2,6 +2,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import re
 import socket
 import subprocess
@@ -16,8 +17,9 @@ import pytest
 import graphbam as gb
 from cases import each
 from graphbam import cli
-from graphbam.cli import _simulate, _summary
+from graphbam.cli import _infer, _simulate, _summary
 from graphbam.graphs.cut import Cut
+from graphbam.machine.helper import Helper
 from graphbam.output import figures
 from graphbam.output.files import Link
 from graphbam.result import Result
@@ -218,6 +220,17 @@ def test_help_loads_nothing_heavy():
 
 TINY = Path(__file__).parents[1] / "data" / "tiny.safetensors"
 FILES = {"edges.csv", "graph.json", "graph.graphml", "graph.dot", "report.html", "graph.png"}
+
+
+def test_a_table_that_others_cannot_read_is_read_here(tmp_path):
+    """A pipe has its cells once only, and /dev/stdin is another file in another process."""
+    table, pipe = tmp_path / "table.csv", tmp_path / "pipe"
+    table.write_text("a,b,c\n1,2,5\n3,9,1\n2,2,7\n")
+    os.mkfifo(pipe)
+    with Helper(2) as helper:
+        for path in (pipe, tmp_path / "missing.csv", Path("/dev/stdin"), Path("/proc/self/status")):
+            assert _infer._begin_to_read(path, {}, helper)() == path
+        assert _infer._begin_to_read(table, {"drop": ["a"]}, helper)().names == ("b", "c")
 
 
 @pytest.fixture

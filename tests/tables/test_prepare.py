@@ -22,7 +22,7 @@ from graphbam.tables.prepare import (
     prepare,
     standardise,
 )
-from graphbam.tables.read import Table
+from graphbam.tables.table import Table
 
 
 def table_of(x_md, names=None):

@@ -1,5 +1,5 @@
 """``python -m graphbam.cli``."""
 
-from graphbam.cli import main
+from graphbam.cli import run
 
-main()
+run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import inspect
 import io
 import json
@@ -17,7 +18,7 @@ import typer
 from graphbam.errors import ConfigError, GraphbamError, Setting
 from graphbam.inference.settings import flat_fields
 from graphbam.machine.disk import take_path
-from graphbam.output.easel import Easel
+from graphbam.machine.helper import Helper
 
 if TYPE_CHECKING:
     from graphbam.graphs.cut import Cut
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 PIPE = "-"
 """Stands for a table that is piped in."""
+
+DESCRIPTORS = "/dev", "/proc"
+"""Where files are, such as /dev/stdin, that are others in another process."""
 
 NO_PICTURE = "no graph.png, since matplotlib or mini-racer is missing; run: pip install 'graphbam[plot]'"
 
@@ -91,12 +95,12 @@ def infer(
     settings |= {"tiers": _read_tiers(tiers)} | ({} if cpdag else {"directions": "none"})
     source, folder = _find_source(table), take_path(out)
     _check_out(folder, [source, *([Path(knowledge)] if knowledge else [])])
-    with Easel() as easel:
+    with Helper() as helper:
         with _progress(quiet or as_json) as progress:
             cut = _read_cut(objective, threshold, fdr)
-            answers = _infer_all(source, folder, settings | {"progress": progress})
+            answers = _infer_all(source, folder, settings, progress, helper)
         write = _try_to_write if source.is_dir() else _write
-        reports = [write(answer, place, cut, easel) for place, answer in answers]
+        reports = [write(answer, place, cut, helper) for place, answer in answers]
     _print(reports, is_folder=source.is_dir(), cut=cut, quiet=quiet, as_json=as_json)
     failed = ["error" in report for report in reports]
     if any(failed):
@@ -144,17 +148,37 @@ def _find_source(table: str) -> Path:
 # ── the work ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _infer_all(source: Path, out: Path, settings: dict[str, Any]) -> list[tuple[Path, Result | Failure]]:
-    """Answers with the folders they belong into."""
+def _infer_all(
+    source: Path, out: Path, settings: dict[str, Any], progress: Callable[[float, str], None] | bool, helper: Helper
+) -> list[tuple[Path, Result | Failure]]:
+    """Answers with the folders they belong into; the helper reads a table and gets ready to draw meanwhile."""
     import graphbam as gb
+    from graphbam.output import figures
 
+    if figures.can_draw():
+        helper.begin(figures.rehearse)
     if not source.is_dir():
-        return [(out, gb.infer(_open_pipe() if str(source) == PIPE else source, **settings))]
+        wait = _begin_to_read(source, settings, helper)
+        infer = gb.infer  # torch is loaded here
+        return [(out, infer(wait(), progress=progress, **settings))]
     from graphbam.tables.read import find_tables
 
     tables = find_tables(source)
     folders = [out / name for name in _unique_stems(tables)]
-    return list(zip(folders, gb.infer_many(tables, **settings), strict=True))
+    return list(zip(folders, gb.infer_many(tables, progress=progress, **settings), strict=True))
+
+
+def _begin_to_read(source: Path, settings: dict[str, Any], helper: Helper) -> Callable[[], Any]:
+    """The table as the helper reads it, or what `infer` is to read: what this process alone has, or has once only."""
+    from graphbam.inference.reading import read_source
+    from graphbam.inference.settings import PARTS, read_settings
+
+    if str(source) == PIPE:
+        return _open_pipe
+    if not source.is_file() or any(map(source.absolute().is_relative_to, DESCRIPTORS)):
+        return lambda: source
+    about = {name: value for name, value in settings.items() if name not in {"knowledge", *PARTS}}
+    return helper.begin(read_source, source, read_settings(about))
 
 
 def _open_pipe() -> io.BytesIO:
@@ -177,15 +201,15 @@ def _unique_stems(tables: list[Path]) -> list[str]:
     ]
 
 
-def _try_to_write(answer: Result | Failure, folder: Path, cut: Cut, easel: Easel) -> dict[str, Any]:
+def _try_to_write(answer: Result | Failure, folder: Path, cut: Cut, helper: Helper) -> dict[str, Any]:
     """`_write` for one table of many: what goes wrong is noted, the others go on."""
     try:
-        return _write(answer, folder, cut, easel)
+        return _write(answer, folder, cut, helper)
     except GraphbamError as error:
         return {"source": answer.source, "error": error.say(Setting.as_option)}
 
 
-def _write(answer: Result | Failure, folder: Path, cut: Cut, easel: Easel) -> dict[str, Any]:
+def _write(answer: Result | Failure, folder: Path, cut: Cut, helper: Helper) -> dict[str, Any]:
     """Write all files of one answer, all of them or none."""
     from graphbam.output import figures
     from graphbam.output.files import save_outputs
@@ -193,7 +217,7 @@ def _write(answer: Result | Failure, folder: Path, cut: Cut, easel: Easel) -> di
 
     if isinstance(answer, Failure):
         return {"source": answer.source, "error": answer.error.say(Setting.as_option)}
-    files = save_outputs(answer, folder, cut, easel.draw)
+    files = save_outputs(answer, folder, cut, functools.partial(helper.begin, figures.save_plot))
     notes = [] if figures.can_draw() else [NO_PICTURE]
     return {"source": answer.source, "result": answer, "files": files, "notes": notes}
 
@@ -217,16 +241,18 @@ def _progress(is_silent: bool) -> Iterator[Callable[[float, str], None] | bool]:
 
 
 def _print(reports: list[dict[str, Any]], *, is_folder: bool, cut: Cut, quiet: bool, as_json: bool) -> None:
-    from graphbam.cli import _summary
-
     failed = [report for report in reports if "error" in report]
     for report in failed:
         where = "" if report["source"] in report["error"] else f"{report['source']}: "
         print(f"error: {where}{' '.join(report['error'].split())}", file=sys.stderr)
+    if quiet and not as_json:
+        return
+    from graphbam.cli import _summary  # with rich, which takes a while to load
+
     if as_json:
         told = [_summary.to_dict(report, cut) for report in reports]
         print(json.dumps({"tables": told} if is_folder else told[0], ensure_ascii=False, indent=1))
-    elif not quiet:
+    else:
         for report in reports:
             if "error" not in report:
                 _summary.show(report, cut, is_brief=is_folder)

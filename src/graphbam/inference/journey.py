@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import graphbam
-from graphbam.errors import ConfigError, GraphbamError, Setting, TableError
+from graphbam.errors import ConfigError, GraphbamError, Setting
 from graphbam.graphs.graph import BoolMatrix
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.inference.answers import kinds_of_targets, read_pairs, tell_of_rows
@@ -45,20 +45,19 @@ from graphbam.inference.networks import (
     spell_source,
     tables_at_once,
 )
+from graphbam.inference.reading import describe_source, read_source, refuse_size
 from graphbam.inference.settings import FLAT, PARTS, InferConfig, Settings, read_settings, show_settings
 from graphbam.inference.stability import Stability, count_links, measure_stability
 from graphbam.nn.cost import Progress, be_silent, estimate_seconds, spell_seconds
 from graphbam.result import Failure, Result
 from graphbam.sparse import SparseResult
-from graphbam.tables.columns import Encode, check_encode
 from graphbam.tables.domain import judge_domain
-from graphbam.tables.interventions import read_experiment
-from graphbam.tables.limit import RowLimit
 from graphbam.tables.prepare import Prepared, prepare
-from graphbam.tables.read import Matrix, find_tables
+from graphbam.tables.table import Matrix
 
 if TYPE_CHECKING:
     from graphbam.inference.settings import WeightsLike
+    from graphbam.tables.columns import Encode
 
 MATRIX_UP_TO = 2000
 """A wide table with more columns than this gets a `SparseResult`: the matrices of a `Result` would take gigabytes."""
@@ -86,8 +85,8 @@ def infer(
     Parameters
     ----------
     data : path, DataFrame, array, AnnData …
-        One sample per row, one variable per column; everything `graphbam.tables.read` can read. Left out where
-        `interventions` holds the tables.
+        One sample per row, one variable per column; everything `graphbam.tables.read` can read, or the `Table` that
+        `graphbam.inference.reading` made of it by the same settings. Left out where `interventions` holds the tables.
     weights : str, path or LoadedWeights
         Name of weights in the package, or a file.
     colliders : str, path, LoadedColliders or None
@@ -187,7 +186,7 @@ def infer_many(
     >>> {one.source: one.cpdag() for one in answers if one}  # doctest: +SKIP
     """
     config = read_settings({"weights": weights, **settings})
-    found = find_tables(tables) if isinstance(tables, (str, os.PathLike)) else tables
+    found = _find_tables(tables) if isinstance(tables, (str, os.PathLike)) else tables
     sources, n_tables = _name_tables(found), operator.length_hint(found)
     answers: dict[int, Result | Failure] = {}
     with listening(progress) as tell:
@@ -205,22 +204,20 @@ def infer_many(
 def _prepare(data: Any, config: InferConfig, name: str | None = None) -> Prepared:
     """Read a table and make it ready; `name` is what to call it."""
     try:
-        limit = RowLimit(config.prepare.most_read, config.prepare.seed)
-        table = read_experiment(data, config.interventions, encode=config.encode, drop=config.drop, limit=limit)
+        table = read_source(data, config, name)
         table = table if name is None else dataclasses.replace(table, source=name)
         ready = prepare(table, config.prepare)
     except MemoryError:
-        raise TableError(f"{_describe(data, name)} does not fit into memory. Pass fewer rows or columns.") from None
+        raise refuse_size(data, name) from None
     if config.knowledge:
         config.knowledge.check_names(ready.names, (*ready.left_out, *config.drop), ready.labels)
     return ready
 
 
-def _describe(data: Any, name: str | None) -> str:
-    """What to call a table that could not be read."""
-    if name is not None:
-        return name
-    return str(data) if isinstance(data, (str, os.PathLike)) else f"a {type(data).__name__}"
+def _find_tables(folder: str | os.PathLike[str]) -> list[Path]:
+    from graphbam.tables.read import find_tables
+
+    return find_tables(folder)
 
 
 def _finish(
@@ -471,8 +468,10 @@ def _plain(value: Any) -> Any:
 
 
 def _spell_encode(encode: Encode) -> bool | list[str] | dict[str, list[str] | dict[str, float]]:
+    if isinstance(encode, (bool, np.bool_)):
+        return bool(encode)
     if not isinstance(encode, Mapping):
-        return bool(encode) if isinstance(encode, (bool, np.bool_)) else check_encode(encode)
+        return [encode] if isinstance(encode, str) else list(encode)
     return {
         name: {str(level): float(number) for level, number in levels.items()}
         if isinstance(levels, Mapping)
@@ -553,7 +552,7 @@ def _prepare_each(
             yield k, _prepare(data, config, name)
         except GraphbamError as error:
             is_path = isinstance(data, (str, os.PathLike))
-            source = _describe(data, name) if is_path or name else f"table {k + 1} ({type(data).__name__})"
+            source = describe_source(data, name) if is_path or name else f"table {k + 1} ({type(data).__name__})"
             answers[k] = Failure(source, error)
 
 

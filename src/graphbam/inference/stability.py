@@ -18,7 +18,7 @@ from graphbam.inference.settings import InferConfig
 from graphbam.nn.cost import Progress
 from graphbam.result import Result
 from graphbam.tables.prepare import Prepared, standardise
-from graphbam.tables.read import Matrix
+from graphbam.tables.table import Matrix
 
 STABLE_FROM = 0.5
 """A pair counts as found in a resample from this skeleton probability on."""

@@ -1,1 +1,1 @@
-"""What this machine has that must not be lost or used up: files of others, and memory. Nothing but Python."""
+"""What this machine has: files of others and memory, not to be lost or used up; a second core. Nothing but Python."""

@@ -11,6 +11,7 @@ import importlib.util
 import io
 import os
 import sys
+import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ from graphbam.output.drawing import (
     measure_width,
     shorten,
 )
-from graphbam.output.layout import can_lay_out
+from graphbam.output.layout import can_lay_out, start_engine
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -198,8 +199,14 @@ def _new_figure(width: float, height: float) -> Figure:
     return figure
 
 
+def save_plot(result: Result, path: Path, cut: Cut | None) -> None:
+    """`plot` into a file, with nothing to hand back: another process may do it."""
+    plot(result, path, cut=cut)
+
+
 def rehearse() -> None:
     """Draw two variables into memory: libraries, fonts and the layout are loaded ahead of the first picture."""
+    threading.Thread(target=start_engine, daemon=True).start()  # in a process of its own
     _check_format("graph.png")
     figure = _new_figure(2, 2)
     draw_graph(figure.add_axes((0, 0, 1, 1)), Graph(("a", "b"), np.eye(2, k=1, dtype=np.int8)))

@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
@@ -120,9 +120,27 @@ def to_csv(source: Source, cut: Cut | None = None) -> str:
     x,->,"y ""2""\"
     """
     if isinstance(source, (Result, OrientedGraph, SparseResult, SparseGraph)):
-        text: str = source.table().to_csv(index=False, float_format="%.6g", lineterminator="\n")
-        return text
+        return columns_to_csv(source.columns())
     return _rows_to_csv([("a", "edge", "b"), *((link.a, link.mark, link.b) for link in list_links(source))])
+
+
+def columns_to_csv(columns: Mapping[str, Any]) -> str:
+    """Columns of equal length as text; six digits, and nothing where a number is missing.
+
+    Examples
+    --------
+    >>> print(columns_to_csv({"a": np.array(["x"]), "p": np.array([1 / 3]), "forced": np.array([True])}), end="")
+    a,p,forced
+    x,0.333333,True
+    """
+    return _rows_to_csv([tuple(columns), *zip(*map(_spell_cells, columns.values()), strict=True)])
+
+
+def _spell_cells(column: Any) -> list[Any]:
+    cells = np.asarray(column)
+    if cells.dtype.kind != "f":
+        return cells.tolist()
+    return ["" if cell != cell else f"{cell:.6g}" for cell in cells.tolist()]
 
 
 def to_adjacency_csv(source: Graph | Result, cut: Cut | None = None) -> str:
@@ -379,8 +397,9 @@ FORMATS: dict[str, Callable[..., str]] = {
 }
 """Suffix → function that makes the text of the file; a result is also written as .html, its report."""
 
+PICTURE = "graph.png"
 OUTPUTS = (
-    "edges.csv", "arrows.csv", "dag.csv", "graph.json", "graph.graphml", "graph.dot", "report.html", "graph.png",
+    "edges.csv", "arrows.csv", "dag.csv", "graph.json", "graph.graphml", "graph.dot", "report.html", PICTURE,
 )  # fmt: skip
 """Files of `save_outputs`; arrows.csv and dag.csv where directions are known, graph.png where matplotlib is
 installed."""
@@ -454,8 +473,8 @@ def _choose_format(source: Source, path: Path, layout: str) -> Callable[..., str
     return to_adjacency_csv if layout == "adjacency" else FORMATS[suffix]
 
 
-Draw: TypeAlias = Callable[[Result, Path, "Cut | None"], object]
-"""Draws a result into a file."""
+Draw: TypeAlias = Callable[[Result, Path, "Cut | None"], Callable[[], object]]
+"""Begins to draw a result into a file; what it returns waits until that is there."""
 
 
 def save_outputs(
@@ -472,7 +491,7 @@ def save_outputs(
     cut : Cut, optional
         As in `Result.graph`.
     draw : callable, optional
-        Draws the picture; `graphbam.output.figures.plot` by default.
+        Draws the picture while the other files are written; by default it is drawn after them.
 
     Returns
     -------
@@ -482,19 +501,23 @@ def save_outputs(
     if isinstance(result, SparseResult):
         return result.save(folder, cut)
     folder = check_folder(folder)
-    writers = _list_writers(result, cut, draw)
+    names = _name_outputs(result)
+    writers = _list_writers(result, cut, names)
     with clear_errors(folder):
         place = folder.resolve()  # so that "." has a name and a parent
         (place if place.exists() else place.parent).mkdir(parents=True, exist_ok=True)
         draft = (place if place.exists() else place.parent) / f".graphbam-{secrets.token_hex(4)}.part"
         draft.mkdir()
         try:
+            wait = (draw or _draw_last)(result, draft / PICTURE, cut) if PICTURE in names else None
             for name, write in writers.items():
                 write(draft / name)
+            if wait:
+                wait()
             _move_into(draft, place)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-    return [folder / name for name in writers]
+    return [folder / name for name in names]
 
 
 def check_folder(folder: str | os.PathLike[str], names: Sequence[str] = OUTPUTS) -> Path:
@@ -506,9 +529,17 @@ def check_folder(folder: str | os.PathLike[str], names: Sequence[str] = OUTPUTS)
     return folder
 
 
-def _list_writers(result: Result, cut: Cut | None, draw: Draw | None) -> dict[str, Callable[[Path], object]]:
-    """File name → function that writes it, in the order of `OUTPUTS`."""
+def _name_outputs(result: Result) -> list[str]:
+    """Those of `OUTPUTS` that there are of a result, here."""
     from graphbam.output import figures
+
+    absent = set() if result.has_directions else {"arrows.csv", "dag.csv"}
+    absent |= set() if figures.can_draw() else {PICTURE}
+    return [name for name in OUTPUTS if name not in absent]
+
+
+def _list_writers(result: Result, cut: Cut | None, names: list[str]) -> dict[str, Callable[[Path], object]]:
+    """File name → function that writes it, of those files but the picture."""
 
     def text(make: Callable[..., str], source: Source = result) -> Callable[[Path], object]:
         return lambda path: path.write_text(make(source, cut), encoding="utf-8", newline="")
@@ -518,12 +549,14 @@ def _list_writers(result: Result, cut: Cut | None, draw: Draw | None) -> dict[st
     writers["arrows.csv"] = text(to_csv, result.graph(cut))
     writers["dag.csv"] = lambda path: text(to_csv, result.dag(cut))(path)
     writers["report.html"] = text(_render_report)
-    writers["graph.png"] = lambda path: draw(result, path, cut) if draw else figures.plot(result, path, cut=cut)
-    absent = {"arrows.csv", "dag.csv"} if not result.has_directions else set()
-    absent |= set() if figures.can_draw() else {"graph.png"}
-    names = [name for name in OUTPUTS if name not in absent]
     writers["graph.json"] = text(lambda source, cut: to_json(source, cut, names))
-    return {name: writers[name] for name in names}
+    return {name: writers[name] for name in names if name != PICTURE}
+
+
+def _draw_last(result: Result, path: Path, cut: Cut | None) -> Callable[[], object]:
+    from graphbam.output import figures
+
+    return lambda: figures.plot(result, path, cut=cut)
 
 
 def _render_report(result: Result | SparseResult, cut: Cut | None = None) -> str:

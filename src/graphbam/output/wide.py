@@ -13,8 +13,8 @@ import numpy as np
 
 from graphbam.graphs.cut import Cut
 from graphbam.machine.disk import remove_own, sign
-from graphbam.output.files import NOTES, WIDE_OUTPUTS, check_folder, to_dot, to_graphml, write_text
-from graphbam.sparse import ARRAYS, SparseGraph, SparseResult
+from graphbam.output.files import NOTES, WIDE_OUTPUTS, check_folder, to_csv, to_dot, to_graphml, write_text
+from graphbam.sparse import ARRAYS, SparseResult
 
 SHOWN_FROM = 0.05
 """Pairs from this probability of a link on, or chosen by the cut, are on the page."""
@@ -30,9 +30,9 @@ def save_sparse(result: SparseResult, folder: str | os.PathLike[str], cut: Cut) 
         report.html; result.json and pairs.npz, which `SparseResult.load` reads.
     """
     folder = check_folder(folder, WIDE_OUTPUTS)
-    texts: dict[str, Callable[[], str]] = {"edges.csv": lambda: _to_csv(result)}
+    texts: dict[str, Callable[[], str]] = {"edges.csv": lambda: to_csv(result)}
     if result.has_directions:
-        texts |= {"arrows.csv": lambda: _to_csv(result.cpdag(cut)), "dag.csv": lambda: _to_csv(result.dag(cut))}
+        texts |= {"arrows.csv": lambda: to_csv(result.cpdag(cut)), "dag.csv": lambda: to_csv(result.dag(cut))}
     texts["graph.graphml"] = lambda: to_graphml(result, cut)
     texts["graph.dot"] = lambda: to_dot(result, cut)
     texts["report.html"] = lambda: render_page(result, cut)
@@ -47,11 +47,6 @@ def save_sparse(result: SparseResult, folder: str | os.PathLike[str], cut: Cut) 
     os.replace(draft, folder / "pairs.npz")
     remove_own(folder, names, *NOTES)
     return [*written, folder / "pairs.npz"]
-
-
-def _to_csv(source: SparseResult | SparseGraph) -> str:
-    text: str = source.table().to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    return text
 
 
 def _plain(value: object) -> object:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from graphbam.tables.read import Matrix
+from graphbam.tables.table import Matrix
 
 FEATURES = {
     "n_samples": "number of rows",

@@ -21,18 +21,8 @@ import pandas as pd
 from graphbam.errors import Setting, TableError
 from graphbam.tables.columns import Encode
 from graphbam.tables.limit import ALL, RowLimit
-from graphbam.tables.read import (
-    BoolMatrix,
-    Loaded,
-    Table,
-    load_frame,
-    not_among,
-    read_table,
-    spell_columns,
-    spell_count,
-    take_rows,
-    unique_names,
-)
+from graphbam.tables.read import Loaded, load_frame, not_among, read_table, take_rows, unique_names
+from graphbam.tables.table import BoolMatrix, Table, spell_columns, spell_count
 
 Interventions: TypeAlias = Any
 """What users may give: a mask, the name of a column, a mapping from targets to tables, or None."""

@@ -43,8 +43,8 @@ from torch import Tensor
 from graphbam.errors import Setting, TableError
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
 from graphbam.tables.domain import correlate, describe_table
-from graphbam.tables.read import BoolMatrix, Matrix, Table, spell_columns, spell_count
 from graphbam.tables.rows import RowOrder, count_rows, find_copies, read_order
+from graphbam.tables.table import BoolMatrix, Matrix, Table, spell_columns, spell_count
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 BoolVector: TypeAlias = npt.NDArray[np.bool_]

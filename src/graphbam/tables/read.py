@@ -13,9 +13,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,53 +24,11 @@ from graphbam.errors import Setting, TableError
 from graphbam.tables.columns import Coded, Encode, check_encode, code_column, is_asked, scale_levels
 from graphbam.tables.formats import LONG, PACKINGS, PART, SUFFIXES, ZIP, find_suffix, parse_file, parse_long
 from graphbam.tables.limit import ALL, RowLimit
+from graphbam.tables.table import Matrix, Table, spell_columns, spell_count
 from graphbam.tables.textfile import Parsed
-
-Matrix: TypeAlias = npt.NDArray[np.float64]
-BoolMatrix: TypeAlias = npt.NDArray[np.bool_]
 
 _SAMPLE_NAME = re.compile(r"(sample|subject|patient|participant|case|cell|donor|row|obs|gsm)[\W_]*\d+$", re.IGNORECASE)
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A table of numbers.
-
-    Examples
-    --------
-    >>> Table(("a", "b"), np.zeros((3, 2)), "example").shape
-    (3, 2)
-    """
-
-    names: tuple[str, ...]
-    """Unique names, one per column."""
-    x_md: Matrix
-    """Values; NaN where a cell is missing."""
-    source: str
-    """Where it came from, in words."""
-    changes: tuple[str, ...] = ()
-    """What had to be guessed or changed, one sentence each."""
-    warnings: tuple[str, ...] = ()
-    """What looks wrong with it, one sentence each."""
-    set_md: BoolMatrix | None = None
-    """Cells that an experiment set (`graphbam.tables.interventions`); None: none was."""
-    n_rows_found: int | None = None
-    """Rows of the source, if not all of them were read."""
-    rows: npt.NDArray[np.int64] | None = None
-    """Which of them were, from 0 on; None: all, or several tables were joined."""
-    labels: tuple[str, ...] = ()
-    """Columns of the source that were taken for row labels and left out."""
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the source, read or not."""
-        return len(self.x_md) if self.n_rows_found is None else self.n_rows_found
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Samples and variables."""
-        return self.x_md.shape[0], self.x_md.shape[1]
 
 
 def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] = (), limit: RowLimit = ALL) -> Table:
@@ -170,11 +127,6 @@ def load_frame(data: Any, limit: RowLimit = ALL) -> Loaded:
     if rows is not None and len(frame) == n_rows:  # what was not read in pieces
         frame = take_rows(frame, rows)
     return Loaded(frame, source, changes + limit.tell(n_rows), n_rows, rows)
-
-
-def spell_count(n: int, noun: str) -> str:
-    """One of them, or several."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def _thin_out(data: Any, limit: RowLimit) -> tuple[Any, int | None]:
@@ -442,13 +394,6 @@ def _are_numbered(words: Sequence[str]) -> bool:
     """Whether four in five are one and the same word with a number behind it, or a number alone."""
     stems = Counter(match[1] for word in words if (match := re.fullmatch(r"(\D*)\d+", word)))
     return bool(stems) and max(stems.values()) >= 0.8 * len(words)
-
-
-def spell_columns(names: Sequence[str]) -> str:
-    """Spell out column names: "column 'a'", "columns 'a', 'b' and 7 more"."""
-    shown = ", ".join(map(repr, names[:8]))
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return f"column{'s' if len(names) > 1 else ''} {shown}{more}"
 
 
 def _drop_labels(coded: dict[str, Coded], encode: Encode, changes: list[str], warnings: list[str]) -> None:

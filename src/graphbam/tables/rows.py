@@ -21,7 +21,6 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 SIGNIFICANT = 11.0
@@ -212,10 +211,11 @@ def find_copies(x_md: NDArray[np.float64]) -> NDArray[np.bool_]:
     if ranks_mk.shape[1] < 2:
         return is_copy_m
     measured_m = common_mk.mean(axis=1) < 0.5
-    rows = _name_rows(ranks_mk[measured_m])
-    n_halves = [_name_rows(ranks_mk[measured_m, start::2]).nunique() for start in (0, 1)]
-    if min(n_halves) >= ALIKE * rows.nunique():
-        is_copy_m[measured_m] = rows.duplicated()
+    firsts = _find_firsts(ranks_mk[measured_m])
+    n_halves = [len(_find_firsts(ranks_mk[measured_m, start::2])) for start in (0, 1)]
+    if min(n_halves) >= ALIKE * len(firsts):
+        is_copy_m[measured_m] = True
+        is_copy_m[np.flatnonzero(measured_m)[firsts]] = False
     return is_copy_m
 
 
@@ -225,7 +225,7 @@ def _rank_fine(x_md: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np
     nothing = np.empty((n_samples, 0), dtype=np.int64), np.empty((n_samples, 0), dtype=bool)
     found: dict[bytes, tuple[int, int, NDArray[np.int64], NDArray[np.bool_]]] = {}
     for column_m in x_md.T:
-        rank_m, values = pd.factorize(column_m, sort=True)
+        values, rank_m = np.unique(column_m, return_inverse=True)
         if len(values) == n_samples:
             return nothing
         if len(values) > FINE:
@@ -241,9 +241,18 @@ def _rank_fine(x_md: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np
     return np.column_stack([one[2] for one in in_order]), np.column_stack([one[3] for one in in_order])
 
 
-def _name_rows(ranks_mk: NDArray[np.int64]) -> pd.Series:
-    """A number for every row, the same for equal ones."""
-    return pd.util.hash_pandas_object(pd.DataFrame(ranks_mk), index=False)
+def _find_firsts(ranks_mk: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Places of rows that equal none before them.
+
+    Examples
+    --------
+    >>> _find_firsts(np.array([[0, 1], [1, 1], [0, 1]])).tolist()
+    [0, 1]
+    """
+    first_of: dict[bytes, int] = {}
+    for place, row in enumerate(np.ascontiguousarray(ranks_mk)):
+        first_of.setdefault(row.tobytes(), place)
+    return np.fromiter(first_of.values(), dtype=np.intp, count=len(first_of))
 
 
 def count_rows(n_drawn: int, n_samples: int, redundancy: float) -> float:
