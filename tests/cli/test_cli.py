@@ -222,8 +222,8 @@ TINY = Path(__file__).parents[1] / "data" / "tiny.safetensors"
 FILES = {"edges.csv", "graph.json", "graph.graphml", "graph.dot", "report.html", "graph.png"}
 
 
-def test_a_table_that_others_cannot_read_is_read_here(tmp_path):
-    """A pipe has its cells once only, and /dev/stdin is another file in another process."""
+def test_a_table_that_others_cannot_read_is_read_here(tmp_path, monkeypatch):
+    """A pipe has its cells once only, /dev/stdin is another file in another process, a large file fills two of them."""
     table, pipe = tmp_path / "table.csv", tmp_path / "pipe"
     table.write_text("a,b,c\n1,2,5\n3,9,1\n2,2,7\n")
     os.mkfifo(pipe)
@@ -231,6 +231,8 @@ def test_a_table_that_others_cannot_read_is_read_here(tmp_path):
         for path in (pipe, tmp_path / "missing.csv", Path("/dev/stdin"), Path("/proc/self/status")):
             assert _infer._begin_to_read(path, {}, helper)() == path
         assert _infer._begin_to_read(table, {"drop": ["a"]}, helper)().names == ("b", "c")
+        monkeypatch.setattr(_infer, "SMALL_FILE", table.stat().st_size - 1)
+        assert _infer._begin_to_read(table, {}, helper)() == table
 
 
 @pytest.fixture

@@ -30,6 +30,9 @@ PIPE = "-"
 DESCRIPTORS = "/dev", "/proc"
 """Where files are, such as /dev/stdin, that are others in another process."""
 
+SMALL_FILE = 2**24
+"""Bytes up to which the helper reads a table: what it has read is in memory twice for a while."""
+
 NO_PICTURE = "no graph.png, since matplotlib or mini-racer is missing; run: pip install 'graphbam[plot]'"
 
 
@@ -169,13 +172,14 @@ def _infer_all(
 
 
 def _begin_to_read(source: Path, settings: dict[str, Any], helper: Helper) -> Callable[[], Any]:
-    """The table as the helper reads it, or what `infer` is to read: what this process alone has, or has once only."""
+    """The table as the helper reads it, or what `infer` is to read: a large file, or what this process alone has."""
     from graphbam.inference.reading import read_source
     from graphbam.inference.settings import PARTS, read_settings
 
     if str(source) == PIPE:
         return _open_pipe
-    if not source.is_file() or any(map(source.absolute().is_relative_to, DESCRIPTORS)):
+    is_own = any(map(source.absolute().is_relative_to, DESCRIPTORS))
+    if is_own or not source.is_file() or source.stat().st_size > SMALL_FILE:
         return lambda: source
     about = {name: value for name, value in settings.items() if name not in {"knowledge", *PARTS}}
     return helper.begin(read_source, source, read_settings(about))
