@@ -42,6 +42,7 @@ from graphbam.graphs.graph import (
     Graph,
     Matrix,
     directed_part,
+    one_line,
     skeleton,
     undirected_part,
 )
@@ -238,7 +239,7 @@ class Answer:
         mind = (*self.warnings, *getattr(self.graph(cut, threshold=threshold, fdr=fdr), "notes", ()))
         for title, sentences in (("Done to the data", self.changes), ("Keep in mind", mind)):
             lines += [f"{title}:", *(f"  • {sentence}" for sentence in sentences)] if sentences else []
-        return "\n".join(lines)
+        return "\n".join(map(one_line, lines))
 
     def _say_links(self, cut: Cut, n_edges: int) -> list[str]:
         from graphbam.output.files import list_links
@@ -689,8 +690,8 @@ class Result(Answer):
         i, j = np.unravel_index(int(p_dd.argmax()), p_dd.shape)
         strongest = f"; strongest: {self.names[i]} — {self.names[j]} {p_dd[i, j]:.2f}" if p_dd.size > 1 else ""
         rows = f", {self.spell_rows()}" if self.spell_rows() else ""
-        mind = "".join(f"\n  ! {' '.join(sentence.split())}" for sentence in self.warnings)
-        return f"Result({self.n_variables} variables{rows}{strongest}){mind}"
+        mind = "".join(f"\n  ! {one_line(sentence)}" for sentence in self.warnings)
+        return f"Result({self.n_variables} variables{rows}{one_line(strongest)}){mind}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain lists, numbers and text, ready for JSON; the inverse is `from_dict`."""
@@ -1050,17 +1051,12 @@ def _link_line(link: Link) -> str:
     forced = ", forced" if link.is_forced else ""
     sure = f"  (this way {link.numbers['forward']:.2f}{forced})" if link.is_directed else ""
     arrow = "→" if link.is_directed else "—"
-    return f"  {link.numbers['skeleton']:.2f}  {_line(link.a)} {arrow} {_line(link.b)}{sure}{stable}"
+    return f"  {link.numbers['skeleton']:.2f}  {link.a} {arrow} {link.b}{sure}{stable}"
 
 
 def _moral_line(row: Mapping[Any, Any]) -> str:
-    via = f"  (common child: {_line(row['via'])}?)" if row["via"] else ""
-    return f"  {row['moral']:.2f}  {_line(row['a'])} ·· {_line(row['b'])}{via}"
-
-
-def _line(name: str) -> str:
-    """A name on one line."""
-    return " ".join(name.split())
+    via = f"  (common child: {row['via']}?)" if row["via"] else ""
+    return f"  {row['moral']:.2f}  {row['a']} ·· {row['b']}{via}"
 
 
 def _plain(value: Any) -> Any:

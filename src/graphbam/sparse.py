@@ -43,7 +43,7 @@ from graphbam.directions.large import (
 )
 from graphbam.errors import GraphError, OrientationMissingError, ResultError
 from graphbam.graphs.cut import EVEN, Cut
-from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph, one_line
 from graphbam.graphs.knowledge import Knowledge, leave_childless
 from graphbam.result import CAUTION, CHILD_FROM, MOST_NAMED, SUSPECT_FROM, Answer, Result
 
@@ -197,7 +197,7 @@ class SparseGraph:
         ends = zip(self.tails[some].tolist(), self.heads[some].tolist(), self.is_directed[some].tolist(), strict=True)
         edges = [f"{self.names[a]} {'→' if is_arrow else '—'} {self.names[b]}" for a, b, is_arrow in ends]
         edges += [f"… {self.n_edges - 8} more"] if self.n_edges > 8 else []
-        return f"Graph({self.n_variables} variables: {', '.join(edges) or 'no edges'})"
+        return one_line(f"Graph({self.n_variables} variables: {', '.join(edges) or 'no edges'})")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -804,8 +804,8 @@ class SparseResult(Answer):
             strongest = f"; strongest: {self.names[i]} — {self.names[j]} {p.max():.2f}"
         rows = f", {self.spell_rows()}" if self.spell_rows() else ""
         missed = f"; any other pair is a link with probability {self._nothing()['probabilities'][1]:.1e}"
-        mind = "".join(f"\n  ! {' '.join(sentence.split())}" for sentence in self.warnings)
-        return f"SparseResult({self.n_variables} variables{rows}, {len(p)} pairs{strongest}{missed}){mind}"
+        mind = "".join(f"\n  ! {one_line(sentence)}" for sentence in self.warnings)
+        return one_line(f"SparseResult({self.n_variables} variables{rows}, {len(p)} pairs{strongest}{missed})") + mind
 
     if not TYPE_CHECKING:  # a checker would take it for a promise that everything is there
 

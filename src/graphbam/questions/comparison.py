@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphbam.errors import GraphError, KnowledgeError, ResultError
 from graphbam.graphs.cut import Cut
-from graphbam.graphs.graph import SKELETON, Adjacency, Graph, directed_part, is_dag, skeleton
+from graphbam.graphs.graph import SKELETON, Adjacency, Graph, directed_part, is_dag, one_line, skeleton
 from graphbam.graphs.knowledge import read_edge
 from graphbam.graphs.metrics import average_precision, f1, pair_values, precision_recall, shd
 from graphbam.result import Result
@@ -89,7 +89,7 @@ class Comparison:
         lines.append(f"probabilities of a link differ by {gap.mean():.2f} on average, by {gap.max():.2f} at most")
         for names_of_one, said in ((self.only_here, "only here"), (self.only_there, "only in the other")):
             lines += [f"variables {said}, not compared: {', '.join(names_of_one)}"] if names_of_one else []
-        return "\n".join(lines)
+        return "\n".join(map(one_line, lines))
 
 
 def _spell_change(row: Mapping[Any, Any]) -> str:
@@ -194,7 +194,7 @@ class Score:
         lines += (
             [f"not judged, since the truth does not name them: {', '.join(self.left_out)}"] if self.left_out else []
         )
-        return "\n".join(lines)
+        return "\n".join(map(one_line, lines))
 
 
 def score_result(result: Result, truth: Any, cut: Cut) -> Score:

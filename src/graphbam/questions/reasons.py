@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphbam.errors import ResultError
-from graphbam.graphs.graph import MORAL, NONE, SKELETON, Matrix
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, Matrix, one_line
 from graphbam.questions.rows import ROWS_PER_TERM, Association, Rows, Vector, find_pair
 from graphbam.result import OrientedGraph, Result, suspect_children
 
@@ -117,13 +117,8 @@ class Reasons:
         return pd.DataFrame(records, columns=["given", "pearson", "rank", "curve", "chance"])
 
     def __str__(self) -> str:
-        return "\n".join(
-            [
-                f"{self.a} and {self.b}",
-                *(f"  {line}" for line in (*self._say_probabilities(), *self._say_correlations())),
-                *(f"  {line}" for line in (*self._say_direction(), *self._say_rest())),
-            ]
-        )
+        said = (*self._say_probabilities(), *self._say_correlations(), *self._say_direction(), *self._say_rest())
+        return "\n".join(map(one_line, [f"{self.a} and {self.b}", *(f"  {line}" for line in said)]))
 
     def _say_probabilities(self) -> list[str]:
         if self.is_given:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from graphbam.errors import ConfigError, Setting
 from graphbam.graphs.cut import Cut
-from graphbam.graphs.graph import MORAL, NONE, SKELETON, Adjacency, ancestors, d_separated
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, Adjacency, ancestors, d_separated, one_line
 from graphbam.questions.rows import find_pair
 from graphbam.result import OrientedGraph, Result
 
@@ -113,7 +113,7 @@ class Roles:
             told = self.table[self.table[role] >= LEAST_TOLD].sort_values(role, ascending=False, kind="stable")
             listed = ", ".join(f"{row['variable']} {row[role]:.2f}" for row in told.to_dict("records"))
             lines.append(f"  {role + 's:':<13}{listed or f'none above {LEAST_TOLD}'}")
-        return "\n".join([*lines, *self._say_sets(), *self._say_doubts()])
+        return "\n".join(map(one_line, [*lines, *self._say_sets(), *self._say_doubts()]))
 
     def _say_sets(self) -> list[str]:
         if not len(self.adjustment):
