@@ -130,9 +130,11 @@ def simulate(
     Returns
     -------
     dag : Graph
-        The truth; ``dag.adjacency[i, j]`` is 1 for i → j. A path through hidden variables counts as an edge.
+        The truth, over X1, X2 …; ``dag.adjacency[i, j]`` is 1 for i → j. A path through hidden variables counts as an
+        edge.
     x_md : ndarray, shape (n_samples, n_variables)
-        Standardised columns, in the order of ``dag.names``; NaN where a cell is missing.
+        Standardised columns, in the order of ``dag.names``; NaN where a cell is missing. An array has no names: pass
+        ``pd.DataFrame(x_md, columns=dag.names)`` where they matter. ``infer(x_md).score(dag)`` goes by the order.
 
     See Also
     --------
