@@ -22,7 +22,6 @@ from graphbam.directions.arrows import (
     SUPPORT_FROM,
     claim_immoralities,
     follow_known,
-    imply_known,
     raise_open,
     settle_arrows,
     settle_paths,
@@ -32,10 +31,11 @@ from graphbam.directions.immoralities import Beliefs
 from graphbam.directions.large import (
     FollowsInList,
     Links,
-    Morals,
+    Listed,
     Ways,
     break_cycles,
     connected_parts,
+    imply_listed,
     large_cpdag,
     large_dag,
     lead_nowhere,
@@ -323,31 +323,9 @@ class SparseResult(Answer):
             object.__setattr__(self, "directions", self._settle_directions(self.directions))
 
     def _imply(self, compelled: Vector) -> Vector:
-        """Shape (N, 2): how likely arrows are by what known ones imply, as in `Result`.
-
-        In parts of up to `SMALL_PART` variables; nothing is followed through larger ones.
-        """
-        least = np.zeros((len(self.pairs), 2))
-        linked = self.probabilities[:, SKELETON] >= SUPPORT_FROM
-        part_of = connected_parts(self.pairs[linked, 0], self.pairs[linked, 1], self.n_variables)
-        sizes, (one, other) = np.bincount(part_of, minlength=self.n_variables), part_of[self.pairs].T
-        members_of, pairs_of = _Groups(part_of), _Groups(np.where(one == other, one, -1))
-        for root in np.unique(one[linked & self._forced.any(axis=1)]).tolist():
-            if not 2 < sizes[root] <= SMALL_PART:
-                continue
-            members, inside = members_of[root], pairs_of[root]
-            ends_n2 = np.searchsorted(members, self.pairs[inside])
-            fields = {"probabilities": self._nothing()["probabilities"]}
-            p_dd3 = self._matrices(members, ends_n2, inside, fields)["probabilities"]
-            p_dd3[np.arange(len(members)), np.arange(len(members))] = [1.0, 0.0, 0.0]
-            forbidden_dd: BoolMatrix = np.zeros(p_dd3.shape[:2], dtype=bool)
-            i, j = ends_n2.T
-            forbidden_dd[i, j], forbidden_dd[j, i] = self._forbidden[inside].T
-            arrow_dd = np.zeros(forbidden_dd.shape)
-            arrow_dd[i, j], arrow_dd[j, i] = compelled[inside].T
-            least_dd = imply_known(Beliefs(p_dd3, claim_immoralities(p_dd3, arrow_dd), forbidden_dd))
-            if least_dd is not None:
-                least[inside] = np.stack([least_dd[i, j], least_dd[j, i]], axis=1)
+        """Shape (N, 2): how likely arrows are by what known ones imply, as in `Result`."""
+        arrow = np.where(self._forbidden[:, ::-1] & ~self._forbidden, 1.0, 0.0)
+        least = imply_listed(self._likely, self._morals, compelled, arrow, self._forbidden, self.n_variables)
         return least if self.experiments is None else np.where(self.experiments[:, None], 0.0, least)
 
     def _settle_directions(self, p: Vector) -> Vector:
@@ -719,11 +697,17 @@ class SparseResult(Answer):
         beliefs = Beliefs(p_dd3, claim_immoralities(p_dd3, arrow_dd), forbidden_dd)
         return nearest_cpdag(beliefs, follow_known(beliefs, arrow_dd), Cut(threshold=threshold), CAUTION)
 
-    @functools.cached_property
-    def _morals(self) -> Morals:
-        p = self.probabilities
+    @property
+    def _likely(self) -> Listed:
+        """How likely pairs are linked."""
+        return Listed(self._keys, self.probabilities[:, SKELETON], self._nothing()["probabilities"][1])
+
+    @property
+    def _morals(self) -> Listed:
+        """How likely pairs have a common child if they are not."""
+        p = np.append(self.probabilities, [self._nothing()["probabilities"]], axis=0)
         moral = np.minimum(p[:, MORAL] / np.maximum(1 - p[:, SKELETON], 1e-9), 1.0)
-        return Morals(self._keys, moral, self._nothing()["probabilities"][2])
+        return Listed(self._keys, moral[:-1], float(moral[-1]))
 
     def _oriented(
         self, links: Links, code: NDArray[np.int8], compelled: Vector, notes: tuple[str, ...], *, is_dag: bool
