@@ -205,6 +205,8 @@ def test_what_known_directions_imply_holds_in_parts_of_any_size(step):
     known = chain.with_knowledge(gb.Knowledge(required=["v0 -> v1"]))
     assert (known.compelled[:, 0 if step == 1 else 1] > 0.98).all()
     assert known.part(["v297", "v298", "v299"]).compelled_probabilities[1, 2] > 0.98
+    assert abs(known.directions - (step == 1)).max() < 0.02
+    assert known.part(["v298", "v299"]).dag().directed_edges() == [("v298", "v299")]
     table = known.cpdag().table()
     assert not table["forced"].any()
     assert (table["forward"] > 0.98).all()

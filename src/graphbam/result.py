@@ -347,9 +347,10 @@ class Result(Answer):
     def _settle_answers(self) -> None:
         """Bring what was said of ordered pairs into exact form, prior knowledge enforced in it."""
         known, link_dd = self._known(), None if self.is_part else self.probabilities[..., SKELETON]
+        least_dd = self._implied(known)
         rules: dict[str, Callable[[Matrix], Matrix]] = {
-            "directions": lambda p_dd: settle_directions(p_dd, known, link_dd),
-            "compelled": lambda p_dd: settle_compelled(p_dd, known, self._implied(known)),
+            "compelled": lambda p_dd: settle_compelled(p_dd, known, least_dd),
+            "directions": lambda p_dd: self._settle_directions(p_dd, known, link_dd, least_dd is not None),
             "hidden_causes": settle_hidden,
             "ancestors": lambda p_dd: self._settle_paths(p_dd, known),
         }
@@ -357,6 +358,13 @@ class Result(Answer):
             p_dd = getattr(self, name)
             if p_dd is not None:
                 object.__setattr__(self, name, _frozen(settle(check_pairs(p_dd, len(self.names), name))))
+
+    def _settle_directions(self, p_dd: Matrix, known: Known | None, link_dd: Matrix | None, is_implied: bool) -> Matrix:
+        """Directions, which follow what known arrows imply; those of a part did so in the whole."""
+        least_dd = self.compelled if is_implied else None
+        if least_dd is not None and self.experiments is not None:
+            least_dd = np.where(self.experiments, 0.0, least_dd)
+        return settle_directions(p_dd, known, link_dd, least_dd)
 
     def _implied(self, known: Known | None) -> Matrix | None:
         """What known arrows imply of links that data leave open; not of those that an experiment decides."""
@@ -382,9 +390,11 @@ class Result(Answer):
 
     def _likely_arrows(self, known: Known | None) -> Matrix | None:
         """How likely i → j is, link and direction; None where directions are not from the same pass."""
-        link_dd, way_dd = self.probabilities[..., SKELETON], self.directions
-        if way_dd is None or known is None:
-            return None if way_dd is None else link_dd * way_dd
+        if self.directions is None:
+            return None
+        link_dd, way_dd = self.probabilities[..., SKELETON], self.arrow_probabilities
+        if known is None:
+            return link_dd * way_dd
         return settle_arrows(link_dd, way_dd, known.forced_dd, known.follows)
 
     # ── graphs ────────────────────────────────────────────────────────────────────────────────────────────
@@ -536,10 +546,16 @@ class Result(Answer):
     def arrow_probabilities(self) -> Matrix:
         """Shape (D, D): probability of i → j given that i and j are adjacent.
 
-        From the same pass, [i, j] and [j, i] sum to one. From the two steps of the paper, what is missing to one is
-        open: the CPDAG does not direct the link.
+        From the same pass, [i, j] and [j, i] sum to one: `directions`, and what experiments imply of other links. From
+        the two steps of the paper, what is missing to one is open: the CPDAG does not direct the link.
         """
-        return self._two_step_arrows if self.directions is None else self.directions
+        if self.directions is None:
+            return self._two_step_arrows
+        if self.experiments is None or self.compelled is None or self.is_part:
+            return self.directions
+        told_dd, followed_dd = self._told_arrows(), self.compelled_probabilities
+        least_dd = np.where(followed_dd > told_dd, followed_dd, 0.0)
+        return _frozen(settle_directions(self.directions, self._known(), self.probabilities[..., SKELETON], least_dd))
 
     @functools.cached_property
     def compelled_probabilities(self) -> Matrix:
@@ -550,9 +566,15 @@ class Result(Answer):
         """
         if self.compelled is None or self.directions is None:
             return self._two_step_arrows
-        if self.experiments is None:
-            return self.compelled
-        return _frozen(np.where(self.experiments, self.directions, self.compelled))
+        return _frozen(follow_known(self._beliefs, self._told_arrows()))
+
+    def _told_arrows(self) -> Matrix:
+        """Arrows of the CPDAG where no experiment decides, and of an experiment where one does."""
+        assert self.compelled is not None
+        assert self.directions is not None
+        return (
+            self.compelled if self.experiments is None else np.where(self.experiments, self.directions, self.compelled)
+        )
 
     def to_dag(self) -> Graph:
         """One DAG out of the class of `cpdag`, always the same; for another cut use ``cpdag(...).to_dag()``."""
@@ -565,7 +587,7 @@ class Result(Answer):
     def _decide(self, cut: Cut) -> OrientedGraph:
         """Choose links and arrows; remembered, since files, picture and report ask for the same again."""
         if ("cpdag", cut) not in self._decided:
-            arrow_dd = follow_known(self._beliefs, self.compelled_probabilities)
+            arrow_dd = self.compelled_probabilities
             adjacency = nearest_cpdag(self._beliefs, arrow_dd, cut, 0.0 if self.compelled is None else CAUTION)
             self._decided["cpdag", cut] = self._orient(adjacency, arrow_dd, cut)
         return self._decided["cpdag", cut]
@@ -594,7 +616,7 @@ class Result(Answer):
     @functools.cached_property
     def _two_step_arrows(self) -> Matrix:
         """What follows from immoralities by the rules of `graphbam.directions.arrows`."""
-        return _frozen(arrow_probabilities(self._beliefs))
+        return _frozen(follow_known(self._beliefs, arrow_probabilities(self._beliefs)))
 
     @functools.cached_property
     def _beliefs(self) -> Beliefs:
@@ -607,7 +629,7 @@ class Result(Answer):
             )
         if self.compelled is None or self.directions is None:
             return Beliefs(self.probabilities, self.colliders, self._forbidden())
-        immoralities = claim_immoralities(self.probabilities, self.compelled_probabilities)
+        immoralities = claim_immoralities(self.probabilities, self._told_arrows())
         beliefs = Beliefs(self.probabilities, immoralities, self._forbidden())
         if self.experiments is None:
             return beliefs

@@ -290,9 +290,10 @@ def settle_directions(
            [1., 0.]])
     """
     p_dd = (p_dd + 1 - p_dd.T) / 2
-    if known is not None:
-        p_dd = np.where(known.forced_dd, 1.0, np.where(known.forced_dd.T, 0.0, p_dd))
-    if known is not None and link_dd is not None:
+    if known is None:
+        return _empty_diagonal(p_dd if least_dd is None else np.clip(p_dd, least_dd, 1 - least_dd.T))
+    p_dd = np.where(known.forced_dd, 1.0, np.where(known.forced_dd.T, 0.0, p_dd))
+    if link_dd is not None:
         arrow_dd = settle_arrows(link_dd, p_dd, known.forced_dd, known.follows, least_dd)
         changed = (arrow_dd != link_dd * p_dd) & ~known.forced_dd
         p_dd = np.clip(np.divide(arrow_dd, link_dd, out=p_dd, where=changed), 0.0, 1.0)
