@@ -302,7 +302,7 @@ def test_a_graph_without_links_is_a_directed_one_too(directed):
 
 @each("n", [-1, 2.0, True])
 def test_dags_are_drawn_in_whole_numbers(directed, n):
-    with pytest.raises(ConfigError, match="is not a number of DAGs"):
+    with pytest.raises(ConfigError, match="is not a whole number from 0 on"):
         directed.sample_dags(n)
 
 
@@ -525,3 +525,9 @@ def test_answers_in_words_keep_names_with_line_breaks_on_their_line():
         assert not any("[mg]" in line and "dose" not in line for line in text.splitlines()), text
         assert not any(line.startswith(("(days)", "name")) for line in text.splitlines()), text
         assert "dose [mg]" in text
+
+
+@each("n", [-1, 1.5, True, "3"])
+def test_a_summary_lists_a_number_of_links(n):
+    with pytest.raises(ConfigError, match="is not a whole number from 0 on"):
+        make_result({("a", "b"): 0.9}).summary(n_edges=n)

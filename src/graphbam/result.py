@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,7 +31,7 @@ from graphbam.directions.arrows import (
 from graphbam.directions.cpdag import choose_links, expected_shd, forced_arrows, nearest_cpdag, possible_links
 from graphbam.directions.dag import nearest_dag, worth_drawing
 from graphbam.directions.immoralities import Beliefs, read_immoralities
-from graphbam.errors import ConfigError, GraphbamError, OrientationMissingError, ResultError
+from graphbam.errors import GraphbamError, OrientationMissingError, ResultError, check_whole
 from graphbam.graphs.cut import EVEN, Cut, Objective, tidy_probabilities
 from graphbam.graphs.equivalence import sample_dags
 from graphbam.graphs.graph import (
@@ -168,9 +167,8 @@ class OrientedGraph(Graph):
 
     def sample_dags(self, n: int, seed: int = 0) -> list[Graph]:
         """Draw DAGs from those this graph stands for, with replacement; see `graphs.equivalence.sample_dags`."""
-        asked: Any = n
-        if isinstance(asked, bool) or not isinstance(asked, Integral) or asked < 0:
-            raise ConfigError(f"n={n!r} is not a number of DAGs. Pass a whole number from 0 on.")
+        check_whole("n", n, 0)
+        check_whole("seed", seed, 0)
         return [Graph(self.names, dag) for dag in sample_dags(self.adjacency, n, np.random.default_rng(seed))]
 
     def to_networkx(self) -> Any:
@@ -233,6 +231,7 @@ class Answer:
         fdr: float | None = None,
     ) -> str:
         """Say in a few lines what was found, what was done to the data and what to keep in mind."""
+        check_whole("n_edges", n_edges, 0)
         rows = self.spell_rows()
         lines = [f"{self.source or 'table'}: {self.n_variables} variables" + (f", {rows}" if rows else "")]
         lines += self._say_links(Cut.read(cut, threshold=threshold, fdr=fdr), n_edges)
@@ -861,6 +860,8 @@ class Result(Answer):
         """
         from graphbam.questions.roles import find_roles
 
+        check_whole("n_draws", n_draws, 1)
+        check_whole("seed", seed, 0)
         chosen = Cut.read(cut, threshold=threshold, fdr=fdr)
         return find_roles(self, treatment, outcome, chosen, n_draws, np.random.default_rng(seed))
 
