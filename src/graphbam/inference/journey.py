@@ -487,8 +487,8 @@ def _spell_encode(encode: Encode) -> bool | list[str] | dict[str, list[str] | di
 
 
 def _spell_interventions(given: Any) -> str | list[str] | None:
-    if given is None or isinstance(given, str):
-        return given
+    if given is None or isinstance(given, (str, os.PathLike)):
+        return None if given is None else os.fspath(given)
     return [str(key) for key in given] if isinstance(given, Mapping) else f"a {type(given).__name__}"
 
 
