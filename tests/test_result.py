@@ -302,7 +302,7 @@ def test_a_graph_without_links_is_a_directed_one_too(directed):
 
 @each("n", [-1, 2.0, True])
 def test_dags_are_drawn_in_whole_numbers(directed, n):
-    with pytest.raises(ConfigError, match="is not a number of DAGs"):
+    with pytest.raises(ConfigError, match="is not a whole number from 0 on"):
         directed.sample_dags(n)
 
 
@@ -508,3 +508,26 @@ def test_names_with_line_breaks_stay_on_their_line():
     lines = result.summary().splitlines()
     assert "  0.90  a b — c" in lines
     assert any(line.startswith("  0.80  a b ·· d") for line in lines)
+
+
+def test_answers_in_words_keep_names_with_line_breaks_on_their_line():
+    rng = np.random.default_rng(0)
+    names = ("dose\r\n[mg]", "cure\n(days)", "age", "old\u2028name")
+    p = np.full((4, 4, 3), [0.1, 0.8, 0.1])
+    ways = np.triu(np.full((4, 4), 0.9), 1) + np.tril(np.full((4, 4), 0.1), -1)
+    told = {"hidden_causes": p[..., 1], "sample": rng.normal(size=(50, 4))}
+    result = Result(names, p, directions=ways, compelled=ways * 0.9, **told)
+    a, b = names[:2]
+    other = Result(names, np.full((4, 4, 3), [0.8, 0.1, 0.1]))
+    said = [result.why(a, b), result.markov_blanket(a), result.roles(a, b), result.compare(other)]
+    said += [repr(result), repr(result.graph()), result.summary()]
+    for text in map(str, said):
+        assert not any("[mg]" in line and "dose" not in line for line in text.splitlines()), text
+        assert not any(line.startswith(("(days)", "name")) for line in text.splitlines()), text
+        assert "dose [mg]" in text
+
+
+@each("n", [-1, 1.5, True, "3"])
+def test_a_summary_lists_a_number_of_links(n):
+    with pytest.raises(ConfigError, match="is not a whole number from 0 on"):
+        make_result({("a", "b"): 0.9}).summary(n_edges=n)

@@ -194,6 +194,24 @@ def test_large_parts_heed_knowledge_too(monkeypatch):
         assert set(knowledge.arrows()) <= set(graph.directed_edges()) <= set(dag.directed_edges())
 
 
+@pytest.mark.parametrize("step", [1, -1])
+def test_what_known_directions_imply_holds_in_parts_of_any_size(step):
+    """A chain of 300 variables without colliders: its first arrow directs all."""
+    names = tuple(f"v{k}" for k in range(300))[::step]
+    i, j = np.arange(299), np.arange(1, 300)
+    p = np.full((299, 3), [0.01, 0.99, 0.0])
+    told = {"directions": np.full(299, 0.5), "compelled": np.full((299, 2), 0.01)}
+    chain = gb.SparseResult(names, np.stack([i, j], axis=1), p, {"skeleton": 0.001, "moral": 0.0}, **told)
+    known = chain.with_knowledge(gb.Knowledge(required=["v0 -> v1"]))
+    assert (known.compelled[:, 0 if step == 1 else 1] > 0.98).all()
+    assert known.part(["v297", "v298", "v299"]).compelled_probabilities[1, 2] > 0.98
+    assert abs(known.directions - (step == 1)).max() < 0.02
+    assert known.part(["v298", "v299"]).dag().directed_edges() == [("v298", "v299")]
+    table = known.cpdag().table()
+    assert not table["forced"].any()
+    assert (table["forward"] > 0.98).all()
+
+
 def test_a_part_knows_what_was_known_of_it():
     knowledge = gb.Knowledge(
         required=["gene 0 -> gene 1"], forbidden=["gene 3 -> gene 2"], tiers=[["gene 1"], ["gene 4", "gene 9"]]

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 _OPTIONS = {"forbidden": "forbid", "required": "require"}
@@ -125,3 +126,17 @@ class ResultError(GraphbamError):
 
 class WeightsError(GraphbamError):
     """A weights file or checkpoint is damaged, or does not fit the network."""
+
+
+def check_whole(name: str, value: Any, least: int | None = None) -> None:
+    """Refuse a setting that is no whole number, or one below the least that can be.
+
+    Examples
+    --------
+    >>> check_whole("seed", 1.5, 0)
+    Traceback (most recent call last):
+    graphbam.errors.ConfigError: seed=1.5 is not a whole number from 0 on.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or (least is not None and value < least):
+        limit = "" if least is None else f" from {least} on"
+        raise ConfigError(Setting(name, value), f" is not a whole number{limit}.")

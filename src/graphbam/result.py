@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,7 +31,7 @@ from graphbam.directions.arrows import (
 from graphbam.directions.cpdag import choose_links, expected_shd, forced_arrows, nearest_cpdag, possible_links
 from graphbam.directions.dag import nearest_dag, worth_drawing
 from graphbam.directions.immoralities import Beliefs, read_immoralities
-from graphbam.errors import ConfigError, GraphbamError, OrientationMissingError, ResultError
+from graphbam.errors import GraphbamError, OrientationMissingError, ResultError, check_whole
 from graphbam.graphs.cut import EVEN, Cut, Objective, tidy_probabilities
 from graphbam.graphs.equivalence import sample_dags
 from graphbam.graphs.graph import (
@@ -42,6 +41,7 @@ from graphbam.graphs.graph import (
     Graph,
     Matrix,
     directed_part,
+    one_line,
     skeleton,
     undirected_part,
 )
@@ -170,9 +170,8 @@ class OrientedGraph(Graph):
 
     def sample_dags(self, n: int, seed: int = 0) -> list[Graph]:
         """Draw DAGs from those this graph stands for, with replacement; see `graphs.equivalence.sample_dags`."""
-        asked: Any = n
-        if isinstance(asked, bool) or not isinstance(asked, Integral) or asked < 0:
-            raise ConfigError(f"n={n!r} is not a number of DAGs. Pass a whole number from 0 on.")
+        check_whole("n", n, 0)
+        check_whole("seed", seed, 0)
         return [Graph(self.names, dag) for dag in sample_dags(self.adjacency, n, np.random.default_rng(seed))]
 
     def to_networkx(self) -> Any:
@@ -236,13 +235,14 @@ class Answer:
         fdr: float | None = None,
     ) -> str:
         """Say in a few lines what was found, what was done to the data and what to keep in mind."""
+        check_whole("n_edges", n_edges, 0)
         rows = self.spell_rows()
         lines = [f"{self.source or 'table'}: {self.n_variables} variables" + (f", {rows}" if rows else "")]
         lines += self._say_links(Cut.read(cut, threshold=threshold, fdr=fdr), n_edges)
         mind = (*self.warnings, *getattr(self.graph(cut, threshold=threshold, fdr=fdr), "notes", ()))
         for title, sentences in (("Done to the data", self.changes), ("Keep in mind", mind)):
             lines += [f"{title}:", *(f"  • {sentence}" for sentence in sentences)] if sentences else []
-        return "\n".join(lines)
+        return "\n".join(map(one_line, lines))
 
     def _say_links(self, cut: Cut, n_edges: int) -> list[str]:
         from graphbam.output.files import list_links
@@ -359,9 +359,10 @@ class Result(Answer):
     def _settle_answers(self) -> None:
         """Bring what was said of ordered pairs into exact form, prior knowledge enforced in it."""
         known, link_dd = self._known(), None if self.is_part else self.probabilities[..., SKELETON]
+        least_dd = self._implied(known)
         rules: dict[str, Callable[[Matrix], Matrix]] = {
-            "directions": lambda p_dd: settle_directions(p_dd, known, link_dd),
-            "compelled": lambda p_dd: settle_compelled(p_dd, known, self._implied(known)),
+            "compelled": lambda p_dd: settle_compelled(p_dd, known, least_dd),
+            "directions": lambda p_dd: self._settle_directions(p_dd, known, link_dd, least_dd is not None),
             "hidden_causes": settle_hidden,
             "ancestors": lambda p_dd: self._settle_paths(p_dd, known),
         }
@@ -369,6 +370,13 @@ class Result(Answer):
             p_dd = getattr(self, name)
             if p_dd is not None:
                 object.__setattr__(self, name, _frozen(settle(check_pairs(p_dd, len(self.names), name))))
+
+    def _settle_directions(self, p_dd: Matrix, known: Known | None, link_dd: Matrix | None, is_implied: bool) -> Matrix:
+        """Directions, which follow what known arrows imply; those of a part did so in the whole."""
+        least_dd = self.compelled if is_implied else None
+        if least_dd is not None and self.experiments is not None:
+            least_dd = np.where(self.experiments, 0.0, least_dd)
+        return settle_directions(p_dd, known, link_dd, least_dd)
 
     def _implied(self, known: Known | None) -> Matrix | None:
         """What known arrows imply of links that data leave open; not of those that an experiment decides."""
@@ -394,9 +402,11 @@ class Result(Answer):
 
     def _likely_arrows(self, known: Known | None) -> Matrix | None:
         """How likely i → j is, link and direction; None where directions are not from the same pass."""
-        link_dd, way_dd = self.probabilities[..., SKELETON], self.directions
-        if way_dd is None or known is None:
-            return None if way_dd is None else link_dd * way_dd
+        if self.directions is None:
+            return None
+        link_dd, way_dd = self.probabilities[..., SKELETON], self.arrow_probabilities
+        if known is None:
+            return link_dd * way_dd
         return settle_arrows(link_dd, way_dd, known.forced_dd, known.follows)
 
     # ── graphs ────────────────────────────────────────────────────────────────────────────────────────────
@@ -548,10 +558,16 @@ class Result(Answer):
     def arrow_probabilities(self) -> Matrix:
         """Shape (D, D): probability of i → j given that i and j are adjacent.
 
-        From the same pass, [i, j] and [j, i] sum to one. From the two steps of the paper, what is missing to one is
-        open: the CPDAG does not direct the link.
+        From the same pass, [i, j] and [j, i] sum to one: `directions`, and what experiments imply of other links. From
+        the two steps of the paper, what is missing to one is open: the CPDAG does not direct the link.
         """
-        return self._two_step_arrows if self.directions is None else self.directions
+        if self.directions is None:
+            return self._two_step_arrows
+        if self.experiments is None or self.compelled is None or self.is_part:
+            return self.directions
+        told_dd, followed_dd = self._told_arrows(), self.compelled_probabilities
+        least_dd = np.where(followed_dd > told_dd, followed_dd, 0.0)
+        return _frozen(settle_directions(self.directions, self._known(), self.probabilities[..., SKELETON], least_dd))
 
     @functools.cached_property
     def compelled_probabilities(self) -> Matrix:
@@ -562,9 +578,15 @@ class Result(Answer):
         """
         if self.compelled is None or self.directions is None:
             return self._two_step_arrows
-        if self.experiments is None:
-            return self.compelled
-        return _frozen(np.where(self.experiments, self.directions, self.compelled))
+        return _frozen(follow_known(self._beliefs, self._told_arrows()))
+
+    def _told_arrows(self) -> Matrix:
+        """Arrows of the CPDAG where no experiment decides, and of an experiment where one does."""
+        assert self.compelled is not None
+        assert self.directions is not None
+        return (
+            self.compelled if self.experiments is None else np.where(self.experiments, self.directions, self.compelled)
+        )
 
     def to_dag(self) -> Graph:
         """One DAG out of the class of `cpdag`, always the same; for another cut use ``cpdag(...).to_dag()``."""
@@ -577,7 +599,7 @@ class Result(Answer):
     def _decide(self, cut: Cut) -> OrientedGraph:
         """Choose links and arrows; remembered, since files, picture and report ask for the same again."""
         if ("cpdag", cut) not in self._decided:
-            arrow_dd = follow_known(self._beliefs, self.compelled_probabilities)
+            arrow_dd = self.compelled_probabilities
             adjacency = nearest_cpdag(self._beliefs, arrow_dd, cut, 0.0 if self.compelled is None else CAUTION)
             self._decided["cpdag", cut] = self._orient(adjacency, arrow_dd, cut)
         return self._decided["cpdag", cut]
@@ -606,7 +628,7 @@ class Result(Answer):
     @functools.cached_property
     def _two_step_arrows(self) -> Matrix:
         """What follows from immoralities by the rules of `graphbam.directions.arrows`."""
-        return _frozen(arrow_probabilities(self._beliefs))
+        return _frozen(follow_known(self._beliefs, arrow_probabilities(self._beliefs)))
 
     @functools.cached_property
     def _beliefs(self) -> Beliefs:
@@ -619,7 +641,7 @@ class Result(Answer):
             )
         if self.compelled is None or self.directions is None:
             return Beliefs(self.probabilities, self.colliders, self._forbidden())
-        immoralities = claim_immoralities(self.probabilities, self.compelled_probabilities)
+        immoralities = claim_immoralities(self.probabilities, self._told_arrows())
         beliefs = Beliefs(self.probabilities, immoralities, self._forbidden())
         if self.experiments is None:
             return beliefs
@@ -705,8 +727,8 @@ class Result(Answer):
         i, j = np.unravel_index(int(p_dd.argmax()), p_dd.shape)
         strongest = f"; strongest: {self.names[i]} — {self.names[j]} {p_dd[i, j]:.2f}" if p_dd.size > 1 else ""
         rows = f", {self.spell_rows()}" if self.spell_rows() else ""
-        mind = "".join(f"\n  ! {' '.join(sentence.split())}" for sentence in self.warnings)
-        return f"Result({self.n_variables} variables{rows}{strongest}){mind}"
+        mind = "".join(f"\n  ! {one_line(sentence)}" for sentence in self.warnings)
+        return f"Result({self.n_variables} variables{rows}{one_line(strongest)}){mind}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain lists, numbers and text, ready for JSON; the inverse is `from_dict`."""
@@ -854,6 +876,8 @@ class Result(Answer):
         """
         from graphbam.questions.roles import find_roles
 
+        check_whole("n_draws", n_draws, 1)
+        check_whole("seed", seed, 0)
         chosen = Cut.read(cut, threshold=threshold, fdr=fdr)
         return find_roles(self, treatment, outcome, chosen, n_draws, np.random.default_rng(seed))
 
@@ -1066,17 +1090,12 @@ def _link_line(link: Link) -> str:
     forced = ", forced" if link.is_forced else ""
     sure = f"  (this way {link.numbers['forward']:.2f}{forced})" if link.is_directed else ""
     arrow = "→" if link.is_directed else "—"
-    return f"  {link.numbers['skeleton']:.2f}  {_line(link.a)} {arrow} {_line(link.b)}{sure}{stable}"
+    return f"  {link.numbers['skeleton']:.2f}  {link.a} {arrow} {link.b}{sure}{stable}"
 
 
 def _moral_line(row: Mapping[Any, Any]) -> str:
-    via = f"  (common child: {_line(row['via'])}?)" if row["via"] else ""
-    return f"  {row['moral']:.2f}  {_line(row['a'])} ·· {_line(row['b'])}{via}"
-
-
-def _line(name: str) -> str:
-    """A name on one line."""
-    return " ".join(name.split())
+    via = f"  (common child: {row['via']}?)" if row["via"] else ""
+    return f"  {row['moral']:.2f}  {row['a']} ·· {row['b']}{via}"
 
 
 def _plain(value: Any) -> Any:

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from graphbam.directions.arrows import (
     SUPPORT_FROM,
     claim_immoralities,
-    follow_known,
-    imply_known,
     raise_open,
     settle_arrows,
     settle_paths,
@@ -32,10 +30,11 @@ from graphbam.directions.immoralities import Beliefs
 from graphbam.directions.large import (
     FollowsInList,
     Links,
-    Morals,
+    Listed,
     Ways,
     break_cycles,
     connected_parts,
+    imply_listed,
     large_cpdag,
     large_dag,
     lead_nowhere,
@@ -43,7 +42,7 @@ from graphbam.directions.large import (
 )
 from graphbam.errors import GraphError, OrientationMissingError, ResultError
 from graphbam.graphs.cut import EVEN, Cut
-from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph, one_line
 from graphbam.graphs.knowledge import Knowledge, leave_childless
 from graphbam.result import CAUTION, CHILD_FROM, MOST_NAMED, SUSPECT_FROM, Answer, Result
 
@@ -64,6 +63,9 @@ SAME = 1e-12
 
 BELIEFS = ("probabilities", "directions", "compelled", "hidden_causes", "ancestors", "stability")
 """Fields of a sparse result that are probabilities of pairs."""
+
+ARROWS = ("compelled", "compelled_probabilities", "_told")
+"""What a sparse result knows of arrows of the CPDAG."""
 
 ARRAYS = ("pairs", *BELIEFS, "experiments")
 """Fields of a sparse result that are arrays over pairs."""
@@ -200,7 +202,7 @@ class SparseGraph:
         ends = zip(self.tails[some].tolist(), self.heads[some].tolist(), self.is_directed[some].tolist(), strict=True)
         edges = [f"{self.names[a]} {'→' if is_arrow else '—'} {self.names[b]}" for a, b, is_arrow in ends]
         edges += [f"… {self.n_edges - 8} more"] if self.n_edges > 8 else []
-        return f"Graph({self.n_variables} variables: {', '.join(edges) or 'no edges'})"
+        return one_line(f"Graph({self.n_variables} variables: {', '.join(edges) or 'no edges'})")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -317,58 +319,41 @@ class SparseResult(Answer):
         p[self._find_pairs(required)] = [0.0, 1.0, 0.0]
         alone = known.are_childless(self.names, *self.pairs.T)
         p[alone] = leave_childless(p[alone])
+        least = None
         if self.compelled is not None:
             settled = np.where(self._forced, 1.0, np.where(forbidden, 0.0, self.compelled))
-            least = self._imply(settled)
-            settled = np.where(self._forced | forbidden, settled, raise_open(settled, settled[:, ::-1], least))
+            followed = self._follow(settled, forbidden)
+            if self.experiments is not None:
+                followed = np.where(self.experiments[:, None], settled, followed)
+            settled = np.where(self._forced | forbidden, settled, followed)
             object.__setattr__(self, "compelled", settled)
+            if (forbidden[:, ::-1] & ~forbidden)[self.probabilities[:, SKELETON] >= SUPPORT_FROM].any():
+                least = settled if self.experiments is None else np.where(self.experiments[:, None], 0.0, settled)
         if self.directions is not None:
-            object.__setattr__(self, "directions", self._settle_directions(self.directions))
+            object.__setattr__(self, "directions", self._settle_directions(self.directions, least))
 
-    def _imply(self, compelled: Vector) -> Vector:
-        """Shape (N, 2): how likely arrows are by what known ones imply, as in `Result`.
+    def _follow(self, arrow: Vector, forbidden: NDArray[np.bool_]) -> Vector:
+        """Arrows of the CPDAG, shape (N, 2), and what known ones imply of others, as in `Result`."""
+        known = np.where(forbidden[:, ::-1] & ~forbidden, arrow, 0.0)
+        least = imply_listed(self._likely, self._morals, arrow, known, forbidden, self.n_variables)
+        return raise_open(arrow, arrow[:, ::-1], least)
 
-        In parts of up to `SMALL_PART` variables; nothing is followed through larger ones.
-        """
-        least = np.zeros((len(self.pairs), 2))
-        linked = self.probabilities[:, SKELETON] >= SUPPORT_FROM
-        part_of = connected_parts(self.pairs[linked, 0], self.pairs[linked, 1], self.n_variables)
-        sizes, (one, other) = np.bincount(part_of, minlength=self.n_variables), part_of[self.pairs].T
-        members_of, pairs_of = _Groups(part_of), _Groups(np.where(one == other, one, -1))
-        for root in np.unique(one[linked & self._forced.any(axis=1)]).tolist():
-            if not 2 < sizes[root] <= SMALL_PART:
-                continue
-            members, inside = members_of[root], pairs_of[root]
-            ends_n2 = np.searchsorted(members, self.pairs[inside])
-            fields = {"probabilities": self._nothing()["probabilities"]}
-            p_dd3 = self._matrices(members, ends_n2, inside, fields)["probabilities"]
-            p_dd3[np.arange(len(members)), np.arange(len(members))] = [1.0, 0.0, 0.0]
-            forbidden_dd: BoolMatrix = np.zeros(p_dd3.shape[:2], dtype=bool)
-            i, j = ends_n2.T
-            forbidden_dd[i, j], forbidden_dd[j, i] = self._forbidden[inside].T
-            arrow_dd = np.zeros(forbidden_dd.shape)
-            arrow_dd[i, j], arrow_dd[j, i] = compelled[inside].T
-            least_dd = imply_known(Beliefs(p_dd3, claim_immoralities(p_dd3, arrow_dd), forbidden_dd))
-            if least_dd is not None:
-                least[inside] = np.stack([least_dd[i, j], least_dd[j, i]], axis=1)
-        return least if self.experiments is None else np.where(self.experiments[:, None], 0.0, least)
-
-    def _settle_directions(self, p: Vector) -> Vector:
+    def _settle_directions(self, p: Vector, least: Vector | None = None) -> Vector:
         """Directions under knowledge, as `graphbam.directions.arrows.settle_directions` settles them."""
         forced, link = self._forced, self.probabilities[:, SKELETON]
         p = np.where(forced[:, 0], 1.0, np.where(forced[:, 1], 0.0, p))
-        arrow = self._likely_arrows(p)[:, 0]
+        arrow = self._likely_arrows(p, least)[:, 0]
         changed = (arrow != link * p) & ~forced.any(axis=1)
         return np.clip(np.divide(arrow, link, out=p, where=changed), 0.0, 1.0)
 
-    def _likely_arrows(self, directions: Vector) -> Vector:
+    def _likely_arrows(self, directions: Vector, least: Vector | None = None) -> Vector:
         """Shape (N, 2): how likely i → j and j → i are, link and direction."""
         ways_n2, link_n1 = np.stack([directions, 1 - directions], axis=1), self.probabilities[:, SKELETON, None]
-        return settle_arrows(link_n1, ways_n2, self._forced, self._follows)
+        return settle_arrows(link_n1, ways_n2, self._forced, self._follows, least)
 
     def _settle_ancestors(self, p_n2: Vector) -> Vector:
         """Paths as in `Result`, where of likely arrows those between the two themselves count."""
-        arrow_n2 = np.zeros(p_n2.shape) if self.directions is None else self._likely_arrows(self.directions)
+        arrow_n2 = np.zeros(p_n2.shape) if self._ways is None else self._likely_arrows(self._ways)
         if self.knowledge:
             certain_n2, p_n2 = self._find_paths(self.knowledge, p_n2)
             arrow_n2 = np.where(certain_n2, 1.0, arrow_n2)
@@ -413,6 +398,7 @@ class SparseResult(Answer):
         pairs = np.concatenate([self.pairs, np.array(new, dtype=np.int64)])
         order = np.lexsort((pairs[:, 1], pairs[:, 0]))
         object.__setattr__(self, "pairs", pairs[order])
+        self.__dict__.pop("_keys", None)
         for name, nothing in self._nothing().items():
             values = getattr(self, name)
             if values is not None:
@@ -486,7 +472,24 @@ class SparseResult(Answer):
 
     @functools.cached_property
     def compelled_probabilities(self) -> Vector | None:
-        """Shape (N, 2): `compelled`, where an experiment set one of the two without the other `directions`."""
+        """Shape (N, 2): that the graph has i → j, and j → i, given a link, as in `Result`."""
+        told = self._told
+        if told is None or self.directions is None:
+            return told
+        known = self._known
+        return self._follow(told, self._forbidden | np.stack([known < 0, known > 0], axis=1))
+
+    @functools.cached_property
+    def _ways(self) -> Vector | None:
+        """Shape (N,): `directions`, and what experiments imply of other links, as `Result.arrow_probabilities`."""
+        told, followed = self._told, self.compelled_probabilities
+        if self.experiments is None or self.directions is None or told is None or followed is None:
+            return self.directions
+        return self._settle_directions(self.directions, np.where(followed > told, followed, 0.0))
+
+    @functools.cached_property
+    def _told(self) -> Vector | None:
+        """`compelled`, where an experiment set one of the two without the other `directions`."""
         if self.compelled is None or self.directions is None or self.experiments is None:
             return self.compelled
         ways = np.stack([self.directions, 1 - self.directions], axis=1)
@@ -539,11 +542,11 @@ class SparseResult(Answer):
             values[name] = matrix = np.array(np.broadcast_to(np.asarray(nothing), shape), dtype=p_n.dtype)
             if name != "directions":
                 matrix[dead] = matrix[:, dead] = [1.0, 0.0, 0.0] if name == "probabilities" else 0.0
-            if name in ("directions", "compelled", "compelled_probabilities", "ancestors"):
+            if name in ("directions", "ancestors", *ARROWS):
                 matrix[i, j], matrix[j, i] = (p_n, 1 - p_n) if p_n.ndim == 1 else p_n.T
             else:
                 matrix[i, j] = matrix[j, i] = p_n
-            if name in ("compelled", "compelled_probabilities", "ancestors", "hidden_causes"):
+            if name in ("ancestors", "hidden_causes", *ARROWS):
                 np.fill_diagonal(matrix, 0.0)
         return values
 
@@ -657,15 +660,15 @@ class SparseResult(Answer):
         return self._decided[kind, cut]
 
     def _direct(self, kind: str, cut: Cut) -> SparseGraph:
-        compelled = self.compelled_probabilities
-        if self.directions is None or compelled is None:
+        compelled, ways = self.compelled_probabilities, self._ways
+        if ways is None or compelled is None:
             raise OrientationMissingError(
                 "this result has no directions: the weights give none, or nobody asked. Use skeleton()."
             )
         p = self.probabilities[:, SKELETON]
         chosen = cut.choose(p)
         kept = self._possible(chosen, self._known)
-        forward, backward = compelled[kept].T if kind == "cpdag" else (d := self.directions[kept], 1 - d)
+        forward, backward = compelled[kept].T if kind == "cpdag" else (ways[kept], 1 - ways[kept])
         links = self._links(kept, forward, backward)
         notes = self._note_left_out(np.flatnonzero(chosen & ~kept))
         if kind == "dag":
@@ -712,21 +715,27 @@ class SparseResult(Answer):
     def _nearest(self, members: Indices, inside: Indices, threshold: float) -> NDArray[np.int8]:
         """The CPDAG of a connected part as `Result.cpdag` finds it; `inside` are the listed pairs of the part."""
         ends_n2 = np.searchsorted(members, self.pairs[inside])
-        fields = {"probabilities": self._nothing()["probabilities"], "compelled_probabilities": 0.0}
+        fields = {"probabilities": self._nothing()["probabilities"], "compelled_probabilities": 0.0, "_told": 0.0}
         values = self._matrices(members, ends_n2, inside, fields)
         p_dd3, arrow_dd = values["probabilities"], values["compelled_probabilities"]
         p_dd3[np.arange(len(members)), np.arange(len(members))] = [1.0, 0.0, 0.0]
         known, (i, j) = self._known[inside], ends_n2.T
         forbidden_dd: BoolMatrix = np.zeros(arrow_dd.shape, dtype=bool)
         forbidden_dd[i, j], forbidden_dd[j, i] = (self._forbidden[inside] | np.stack([known < 0, known > 0], axis=1)).T
-        beliefs = Beliefs(p_dd3, claim_immoralities(p_dd3, arrow_dd), forbidden_dd)
-        return nearest_cpdag(beliefs, follow_known(beliefs, arrow_dd), Cut(threshold=threshold), CAUTION)
+        beliefs = Beliefs(p_dd3, claim_immoralities(p_dd3, values["_told"]), forbidden_dd)
+        return nearest_cpdag(beliefs, arrow_dd, Cut(threshold=threshold), CAUTION)
 
-    @functools.cached_property
-    def _morals(self) -> Morals:
-        p = self.probabilities
+    @property
+    def _likely(self) -> Listed:
+        """How likely pairs are linked."""
+        return Listed(self._keys, self.probabilities[:, SKELETON], self._nothing()["probabilities"][1])
+
+    @property
+    def _morals(self) -> Listed:
+        """How likely pairs have a common child if they are not."""
+        p = np.append(self.probabilities, [self._nothing()["probabilities"]], axis=0)
         moral = np.minimum(p[:, MORAL] / np.maximum(1 - p[:, SKELETON], 1e-9), 1.0)
-        return Morals(self._keys, moral, self._nothing()["probabilities"][2])
+        return Listed(self._keys, moral[:-1], float(moral[-1]))
 
     def _oriented(
         self, links: Links, code: NDArray[np.int8], compelled: Vector, notes: tuple[str, ...], *, is_dag: bool
@@ -759,8 +768,8 @@ class SparseResult(Answer):
         columns: dict[str, Any] = {"a": names[i], "b": names[j]}
         columns |= {"skeleton": p[:, SKELETON], "moral": p[:, MORAL], "none": p[:, NONE]}
         columns |= {} if self.stability is None else {"stability": self.stability}
-        if self.directions is not None:
-            columns |= {"forward": self.directions, "backward": 1 - self.directions}
+        if self._ways is not None:
+            columns |= {"forward": self._ways, "backward": 1 - self._ways}
         if self.compelled_probabilities is not None:
             columns["open"] = np.clip(1 - self.compelled_probabilities.sum(axis=1), 0.0, 1.0)
         columns |= {} if self.hidden_causes is None else {"hidden": self.hidden_causes}
@@ -810,8 +819,8 @@ class SparseResult(Answer):
             strongest = f"; strongest: {self.names[i]} — {self.names[j]} {p.max():.2f}"
         rows = f", {self.spell_rows()}" if self.spell_rows() else ""
         missed = f"; any other pair is a link with probability {self._nothing()['probabilities'][1]:.1e}"
-        mind = "".join(f"\n  ! {' '.join(sentence.split())}" for sentence in self.warnings)
-        return f"SparseResult({self.n_variables} variables{rows}, {len(p)} pairs{strongest}{missed}){mind}"
+        mind = "".join(f"\n  ! {one_line(sentence)}" for sentence in self.warnings)
+        return one_line(f"SparseResult({self.n_variables} variables{rows}, {len(p)} pairs{strongest}{missed})") + mind
 
     if not TYPE_CHECKING:  # a checker would take it for a promise that everything is there
 

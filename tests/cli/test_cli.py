@@ -69,6 +69,10 @@ def test_simulate_writes_hidden_causes_and_cells_that_were_set(tmp_path, capsys,
         n_samples=500, n_variables=8, mechanism="chebyshev", graph="erdos-renyi", degree=2.0, hidden=True,
         interventions=True, missing=True,
     )  # fmt: skip
+    told = ["--interventions", tmp_path / "targets.csv"]
+    code, text, _ = run(capsys, monkeypatch, "infer", tmp_path / "data.csv", "-o", tmp_path / "out", *told)
+    assert code == 0
+    assert f"cells that were set are marked: in {table.set_md.any(axis=1).sum()} of 500 rows" in text
     data = pd.read_csv(tmp_path / "data.csv").to_numpy()
     np.testing.assert_allclose(data, table.x_md, atol=1e-4)
     assert np.isnan(data).any()

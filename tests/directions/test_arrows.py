@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cases import each
 from graphbam.directions.arrows import arrow_probabilities
 from graphbam.directions.immoralities import Beliefs
-from graphbam.graphs.graph import edge_classes, skeleton
+from graphbam.graphs.graph import edge_classes, reachable, skeleton
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.inference import infer
 from graphbam.result import Result
@@ -199,13 +199,21 @@ def test_a_known_direction_implies_what_it_implies_in_the_class():
             p_dd3 = np.eye(3)[edge_classes(dag)] * 0.94 + 0.02
             compelled_dd = np.where((cpdag > 0) & (cpdag.T == 0), 0.97, 0.01 * rng.random((4, 4)))  # else open
             known, half_dd = Knowledge(required=[("abcd"[i], "->", "abcd"[j])]), np.full((4, 4), 0.5)
-            result = Result(tuple("abcd"), p_dd3, directions=half_dd, compelled=compelled_dd, knowledge=known)
+            told = {"directions": half_dd, "compelled": compelled_dd, "ancestors": np.full((4, 4), 0.3)}
+            result = Result(tuple("abcd"), p_dd3, **told, knowledge=known)
             wanted = union([other for other in members if other[i, j]])
             assert np.array_equal(result.cpdag().adjacency > 0, wanted > 0), (dag, i, j)
             drawn = (wanted > 0) & (wanted.T == 0)
             assert (result.compelled_probabilities[drawn] > 0.9).all()
+            assert (result.arrow_probabilities[drawn] > 0.9).all()
+            assert (result.ancestors[reachable(drawn)] > 0.8).all()
+            assert (result.ancestors[reachable(drawn).T] < 0.1).all()
+            is_open = (wanted > 0) & (wanted.T > 0)
+            assert np.allclose(result.arrow_probabilities[is_open], 0.5, atol=0.05)
             again = Result.from_dict(result.to_dict())
             assert np.array_equal(again.compelled, result.compelled)
+            for name in ("directions", "ancestors"):
+                assert np.allclose(getattr(again, name), getattr(result, name), rtol=0, atol=1e-14), name
             n_open += bool((wanted != cpdag).any())
     assert n_open > 50  # or little was tried
 
@@ -219,4 +227,21 @@ def test_what_an_experiment_decides_implies_what_follows():
         a[was_set] *= 1.5
         b = a + 0.7 * b
         frame = pd.DataFrame({"a": a, "b": b, "c": b + 0.7 * c, "set": np.where(was_set, "a", "")})
-        assert infer(frame, interventions="set").cpdag().directed_edges() == [("a", "b"), ("b", "c")]
+        result = infer(frame, interventions="set")
+        assert result.cpdag().directed_edges() == [("a", "b"), ("b", "c")]
+
+
+def test_directions_and_paths_follow_what_an_experiment_decides():
+    p_dd3 = np.full((3, 3, 3), [0.97, 0.02, 0.01])
+    p_dd3[[0, 1, 1, 2], [1, 0, 2, 1]] = [0.01, 0.99, 0.0]
+    way_dd = np.array([[0.5, 0.96, 0.5], [0.04, 0.5, 0.4], [0.5, 0.6, 0.5]])
+    was_set = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)
+    told = {"compelled": np.zeros((3, 3)), "ancestors": np.full((3, 3), 0.1), "experiments": was_set}
+    result = Result(tuple("abc"), p_dd3, directions=way_dd, **told)
+    assert result.cpdag().directed_edges() == [("a", "b"), ("b", "c")]
+    assert result.arrow_probabilities[1, 2] == pytest.approx(0.96)
+    assert result.compelled_probabilities[1, 2] == pytest.approx(0.96)
+    assert result.ancestors[1, 2] == pytest.approx(0.96 * 0.99)
+    assert result.table().set_index(["a", "b"]).loc[("b", "c"), "forward"] == pytest.approx(0.96)
+    assert "b → c 0.96" in str(result.why("b", "c"))
+    assert np.array_equal(Result.from_dict(result.to_dict()).ancestors, result.ancestors)

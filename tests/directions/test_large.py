@@ -17,7 +17,7 @@ from graphbam.directions.immoralities import Beliefs
 from graphbam.directions.large import (
     FollowsInList,
     Links,
-    Morals,
+    Listed,
     break_cycles,
     connected_parts,
     large_cpdag,
@@ -37,7 +37,7 @@ def links_of(adjacency, sure=0.97):
     i, j = np.nonzero(np.triu(adjacency | adjacency.T))
     arrow = sure * (cpdag & ~cpdag.T & 1)
     a, b = np.nonzero(np.triu(edge_classes(adjacency) == 2))
-    return Links(i, j, np.ones(len(i)), arrow[i, j], arrow[j, i]), Morals(a * n + b, np.full(len(a), sure), 0.0)
+    return Links(i, j, np.ones(len(i)), arrow[i, j], arrow[j, i]), Listed(a * n + b, np.full(len(a), sure), 0.0)
 
 
 def as_matrix(links, chosen, n):
@@ -64,7 +64,7 @@ def test_any_beliefs_give_a_cpdag_and_a_dag(seed, monkeypatch):
         forward = rng.random(len(i))
         links = Links(i, j, rng.random(len(i)), forward, (1 - forward) * rng.random(len(i)))
         keys = np.sort(rng.choice(n * n, n, replace=False))
-        assert is_cpdag(as_matrix(links, large_cpdag(links, Morals(keys, rng.random(n), 0.3), n), n))
+        assert is_cpdag(as_matrix(links, large_cpdag(links, Listed(keys, rng.random(n), 0.3), n), n))
         whole = links._replace(backward=1 - forward)
         assert is_dag(as_matrix(links, large_dag(whole, n), n))
         with monkeypatch.context() as patch:
@@ -163,7 +163,7 @@ def test_memory_grows_with_links_and_not_with_their_square():
         i = np.arange(n - 1)
         links = Links(i, i + 1, np.ones(n - 1), np.full(n - 1, 0.6), np.full(n - 1, 0.2))
         tracemalloc.start()
-        large_cpdag(links, Morals(np.array([]), np.array([]), 0.0), n)
+        large_cpdag(links, Listed(np.array([]), np.array([]), 0.0), n)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 6 * peaks[0]

@@ -32,7 +32,6 @@ from graphbam.output.files import (
     to_json,
     to_mermaid,
     to_pgmpy,
-    to_tetrad,
 )
 from graphbam.result import OrientedGraph, Result
 
@@ -524,11 +523,21 @@ def test_tetrad_text_is_read_by_causallearn(graph, tmp_path):
     assert lines == {frozenset((words[a], words[b])) for a, b in graph.undirected_edges()}
 
 
+def test_tetrad_keeps_letters_of_any_script(tmp_path):
+    from causallearn.utils.TXT2GeneralGraph import txt2generalgraph
+
+    graph = Graph(["größe", "e\u0301tat", "ключ", "速度", "हिन्दी", "a b", "a;b"], np.triu(np.ones((7, 7)), 1))
+    path = gb.export(graph, tmp_path / "graph.txt")
+    words = path.read_text(encoding="utf-8").splitlines()[1].split(";")
+    assert words == ["größe", "e\u0301tat", "ключ", "速度", "हिन्दी", "a_b", "a_b_2"]
+    assert [node.get_name() for node in txt2generalgraph(str(path)).get_nodes()] == words
+
+
 def test_bif_is_read_by_pgmpy(tmp_path):
     reader = pytest.importorskip("pgmpy.readwrite").BIFReader
     path = gb.export(DAG, tmp_path / "graph.bif")
     model = reader(str(path)).get_model()
-    words = to_tetrad(DAG).splitlines()[1].split(";")
+    words = re.findall(r"^variable ([A-Za-z0-9_]+) \{", to_bif(DAG), re.MULTILINE)
     named = dict(zip(DAG.names, words, strict=True))
     assert set(model.edges()) == {(named[a], named[b]) for a, b in DAG.directed_edges()}
     assert model.check_model()

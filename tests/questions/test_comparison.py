@@ -111,6 +111,33 @@ def test_what_is_no_truth_is_refused(truth, message):
         make_result({}).score(truth)
 
 
+def test_a_graph_fits_columns_without_names_in_their_order():
+    truth = gb.Graph(["X1", "X2", "X3"], [[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+    p = np.full((3, 3, 3), [0.1, 0.9, 0.0])
+    p[0, 1] = p[1, 0] = [0.1, 0.0, 0.9]
+    score = gb.Result(("x0", "x1", "x2"), p).score(truth)
+    assert (score.f1, score.n_true, score.by_order) == (1.0, 2, True)
+    assert "matched in order" in str(score)
+    named = gb.Result(truth.names, p).score(truth)
+    assert not named.by_order
+    assert "order" not in str(named)
+
+
+@each("names", [("a", "b", "c"), ("x0", "x1", "x2", "x3"), ("x2", "x1", "x0")])
+def test_columns_with_names_are_found_by_these_alone(names):
+    with pytest.raises(ResultError, match="the truth names 'X1'"):
+        read_truth(gb.Graph(["X1", "X2", "X3"], np.zeros((3, 3))), names)
+    with pytest.raises(ResultError, match="the truth names 'z'"):
+        read_truth(gb.Graph(["x0", "x1", "z"], np.zeros((3, 3))), ("x0", "x1", "x2"))
+
+
+def test_a_simulated_array_is_scored_as_it_is():
+    truth, x_md = gb.simulate(n_samples=100, n_variables=5, seed=1)
+    named = gb.infer(pd.DataFrame(x_md, columns=truth.names)).score(truth)
+    bare = gb.infer(x_md).score(truth)
+    assert bare.to_dict() == named.to_dict() | {"by_order": True}
+
+
 def test_a_json_that_is_no_graph_is_refused(tmp_path):
     path = tmp_path / "t.json"
     path.write_text(json.dumps({"edges": 3}), encoding="utf-8")

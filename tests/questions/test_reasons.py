@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -116,6 +118,17 @@ def test_what_the_user_decided_is_not_sold_as_evidence(known, word):
     text = str(gb.Result(tuple("abcde"), p, knowledge=knowledge).why("a", "b"))
     assert f"a direct link was {word}, whatever the data say" in text
     assert "likely" not in text
+
+
+def test_a_direction_that_knowledge_decides_is_not_sold_as_evidence():
+    result, known = beliefs("a>b b>c"), Knowledge(forbidden=["b -> a", "a -- c"])
+    p = known.apply(result.names, result.probabilities)
+    result = dataclasses.replace(result, probabilities=p, knowledge=known)
+    assert "If there is a link, it is a → b: so says prior knowledge." in str(result.why("b", "a"))
+    assert "If there is a link: b → c" in str(result.why("b", "c"))
+    told = str(result.why("a", "c"))
+    assert "forbidden" in told
+    assert "If there is a link" not in told
 
 
 def test_forced_arrows_are_called_so(sachs):

@@ -182,9 +182,18 @@ def test_guesses_and_hidden_causes_are_told():
 def test_what_cannot_be_asked_is_refused():
     with pytest.raises(OrientationMissingError):
         make_result({("a", "b"): 0.9}).roles("a", "b")
-    with pytest.raises(ConfigError, match="draws no graph"):
-        beliefs("a>b").roles("a", "b", n_draws=0)
+    for setting in ({"n_draws": 0}, {"n_draws": 1.5}, {"n_draws": "9"}, {"seed": -1}, {"seed": 0.5}):
+        with pytest.raises(ConfigError, match="is not a whole number from"):
+            beliefs("a>b").roles("a", "b", **setting)
     assert not math.isnan(beliefs("a>b").roles("a", "b", n_draws=1).effect)
+
+
+def test_what_knowledge_excludes_is_told_as_such():
+    result = dataclasses.replace(beliefs("a>b b>c"), knowledge=gb.Knowledge(required=["a -> b"]))
+    text = str(result.roles("b", "a", n_draws=2))
+    assert "Prior knowledge excludes it: b comes after a." in text
+    assert "tiers=" not in text
+    assert "excludes" not in str(result.roles("a", "c", n_draws=2))
 
 
 def test_sets_are_told_with_their_doubts():

@@ -7,6 +7,7 @@ import torch
 
 import graphbam as gb
 from cases import each
+from graphbam.errors import ConfigError
 from graphbam.simulation import (
     BYTES_PER_CELL,
     BYTES_PER_PAIR,
@@ -397,3 +398,9 @@ def test_no_table_takes_more_memory_than_estimated(preset, n_samples, n_variable
     told = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     estimate = BYTES_PER_CELL * n_samples * n_variables + BYTES_PER_PAIR * n_variables**2
     assert 0.2 * estimate < int(told.stdout) < 1.2 * estimate
+
+
+@each("setting", [{"n_samples": 10.5}, {"n_variables": "5"}, {"seed": 1.5}, {"n_samples": True}])
+def test_what_is_no_whole_number_is_refused(setting):
+    with pytest.raises(ConfigError, match="is not a whole number"):
+        gb.simulate(**setting)

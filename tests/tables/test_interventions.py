@@ -51,6 +51,16 @@ def test_every_way_to_say_it_sets_the_same_cells(data, interventions):
     assert "in 5 of 9 rows, columns 'a', 'b', 'c d'" in table.changes[-1]
 
 
+@pytest.mark.parametrize("labelled", [False, True])
+def test_a_mask_may_lie_in_a_file(tmp_path, labelled):
+    path = tmp_path / "targets.csv"
+    pd.DataFrame(SET, columns=FRAME.columns)[["c d", "a", "b"]].to_csv(path, index=False)
+    frame = FRAME.set_axis([f"row {k}" for k in range(9)]) if labelled else FRAME
+    assert np.array_equal(read_experiment(frame, path).set_md, SET)
+    with pytest.raises(TableError, match="names the column"):
+        read_experiment(frame, str(path))
+
+
 def test_columns_set_in_a_handful_of_rows_are_warned_about():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
     told = read_experiment(frame.assign(target=["a"] * 5 + ["b"] + [""] * 34), "target").warnings

@@ -94,10 +94,13 @@ def infer(
     Exit codes: 0 all is well; 1 some tables of a folder failed, the others are written; 2 wrong usage or unusable
     input, or all tables of a folder failed: nothing is written.
     """
+    mask = Path(settings["interventions"] or "")
+    if mask.is_file():
+        settings["interventions"] = mask
     settings |= {"knowledge": knowledge, "forbidden": forbid or (), "required": require or ()}
     settings |= {"tiers": _read_tiers(tiers)} | ({} if cpdag else {"directions": "none"})
     source, folder = _find_source(table), take_path(out)
-    _check_out(folder, [source, *([Path(knowledge)] if knowledge else [])])
+    _check_out(folder, [source, *([Path(knowledge)] if knowledge else []), *([mask] if mask.is_file() else [])])
     with Helper() as helper:
         with _progress(quiet or as_json) as progress:
             cut = _read_cut(objective, threshold, fdr)

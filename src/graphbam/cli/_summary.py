@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from graphbam.graphs.cut import EVEN, Cut
+from graphbam.graphs.graph import one_line
 from graphbam.output.files import Link, list_links
 from graphbam.result import OrientedGraph, Result
 
@@ -65,12 +66,12 @@ def show(report: dict[str, Any], cut: Cut, *, is_brief: bool = False) -> None:
     result: Result = report["result"]
     links = list_links(result, cut)
     console = Console(highlight=False, soft_wrap=True)
-    console.print(Text.assemble((_line(result.source or "table"), "bold"), f"  {_facts(result)}"))
+    console.print(Text.assemble((one_line(result.source or "table"), "bold"), f"  {_facts(result)}"))
     console.print(Text("  " + _headline(result, links, cut)))
     if result.has_directions and links:
         console.print(Text("  " + _say_directions(links)))
     if hidden := result.say_hidden():
-        console.print(Text("  " + _line(hidden)))
+        console.print(Text("  " + one_line(hidden)))
     if is_brief:
         console.print(Text(f"  {report['files'][0].parent}", style="dim"))
     elif links:
@@ -136,7 +137,7 @@ def _show_links(console: Console, result: Result, links: list[Link]) -> None:
         p = link.numbers["skeleton"]
         bar = Text("━" * max(1, round(BAR * p)), style="cyan").append("┄" * (BAR - max(1, round(BAR * p))), style="dim")
         arrow = "→" if link.is_directed else "—"
-        cells = [Text(f"  {p:.2f}"), bar, Text(f"{_line(link.a)} {arrow} {_line(link.b)}")]
+        cells = [Text(f"  {p:.2f}"), bar, Text(f"{one_line(link.a)} {arrow} {one_line(link.b)}")]
         if result.has_directions:
             way = f"this way {link.numbers['forward']:.2f}{' (forced)' if link.is_forced else ''}"
             cells.append(Text(way if link.is_directed else "", style="dim"))
@@ -152,7 +153,7 @@ def _show_list(console: Console, title: str, sentences: tuple[str, ...], style: 
     if sentences:
         console.print(Text(title, style="bold"))
     for sentence in sentences:
-        console.print(Text(f"  • {_line(sentence)}", style=style))
+        console.print(Text(f"  • {one_line(sentence)}", style=style))
 
 
 def _show_files(console: Console, report: dict[str, Any], cut: Cut) -> None:
@@ -202,7 +203,3 @@ def _expect_distance(result: Result, cut: Cut) -> float | None:
 def _expect_false(links: list[Link]) -> float:
     """With calibrated probabilities, a link is false with probability 1 − p."""
     return sum(1 - link.numbers["skeleton"] for link in links)
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())

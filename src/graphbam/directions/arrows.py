@@ -18,7 +18,7 @@ of the paper the definition is, from strong to weak:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -32,9 +32,11 @@ __all__ = [
     "SUPPORT_FROM",
     "Follows",
     "Known",
+    "Neighbourhood",
     "arrow_probabilities",
     "check_pairs",
     "claim_immoralities",
+    "derive_all",
     "follow_known",
     "imply_known",
     "raise_open",
@@ -83,12 +85,12 @@ def arrow_probabilities(beliefs: Beliefs) -> Matrix:
            [0.  , 0.  , 0.  , 0.  ]])
     """
     linked, forbidden = beliefs.p_dd >= SUPPORT_FROM, beliefs.forbidden
-    around = [_neighbourhood(beliefs, c, np.flatnonzero(linked[c])) for c in range(len(beliefs))]
+    around = _neighbourhoods(beliefs, linked)
     arrow_dd = np.zeros(linked.shape)
-    for c, (nodes, collider, _) in enumerate(around):
-        arrow_dd[nodes, c] = collider.max(axis=1, initial=0.0)
+    for here in around.values():
+        arrow_dd.flat[here.into] = here.collider.max(axis=1, initial=0.0)
     arrow_dd[linked & forbidden.T & ~forbidden] = 1.0
-    arrow_dd = _derive_all(arrow_dd, beliefs, linked, around)
+    arrow_dd = derive_all(arrow_dd.ravel(), forbidden.ravel(), around).reshape(linked.shape)
     arrow_dd[forbidden.T & ~forbidden] = 1.0  # of unlikely edges too
     return _not_both(arrow_dd)
 
@@ -132,8 +134,8 @@ def imply_known(beliefs: Beliefs, arrow_dd: ArrayLike = 1.0) -> Matrix | None:
     known = linked & forbidden.T & ~forbidden
     if not known.any():
         return None
-    around = [_neighbourhood(beliefs, c, np.flatnonzero(linked[c])) for c in range(len(beliefs))]
-    implied_dd = _derive_all(np.where(known, arrow_dd, 0.0), beliefs, linked, around)
+    around, arrow_dd = _neighbourhoods(beliefs, linked), np.where(known, arrow_dd, 0.0)
+    implied_dd = derive_all(arrow_dd.ravel(), forbidden.ravel(), around).reshape(known.shape)
     return implied_dd / np.maximum(implied_dd + implied_dd.T, 1.0)
 
 
@@ -142,26 +144,40 @@ def raise_open(arrow: Matrix, reverse: Matrix, least: Matrix) -> Matrix:
     return np.maximum(arrow, np.minimum(least, 1 - reverse))
 
 
-def _derive_all(arrow_dd: Matrix, beliefs: Beliefs, linked: BoolMatrix, around: Sequence[_Neighbourhood]) -> Matrix:
-    """What R1–R4 imply: a fixed point, reached from below."""
-    arrow_dd = np.where(beliefs.forbidden, 0.0, arrow_dd)
-    while True:
-        before = arrow_dd.copy()
-        for variable, neighbourhood in enumerate(around):
-            _derive(arrow_dd, beliefs.p_dd, linked, variable, neighbourhood)
-        arrow_dd[beliefs.forbidden] = 0.0
-        if np.array_equal(before, arrow_dd):
-            return arrow_dd
+def derive_all(arrow: Matrix, forbidden: NDArray[np.bool_], around: Mapping[int, Neighbourhood]) -> Matrix:
+    """What R1–R4 imply of arrows in some order, which neighbourhoods know: a fixed point, reached from below.
+
+    Of every variable with links, `around` has the neighbourhood.
+    """
+    arrow = np.where(forbidden, 0.0, arrow)
+    waiting = dict.fromkeys(around)  # in order, each once
+    while waiting:
+        v = next(iter(waiting))
+        del waiting[v]
+        for tail in _derive(arrow, forbidden, v, around[v]):  # new arrows matter to these and to who is linked to both
+            waiting |= dict.fromkeys([tail, *around[tail].nodes.tolist()])
+    return arrow
 
 
-class _Neighbourhood(NamedTuple):
-    """What the rules need to know around one variable."""
+class Neighbourhood(NamedTuple):
+    """What the rules need to know around one variable v, and where to find the arrows they are about."""
 
     nodes: Indices
-    collider: Matrix
-    """Probability of nodes[i] → variable ← nodes[j]."""
+    """Variables that may be linked with v."""
+    into: Indices
+    """Place of nodes[i] → v …"""
+    out: Indices
+    """… of v → nodes[i] …"""
+    inner: Indices
+    """… and of nodes[i] → nodes[j], which is always 0 where `linked` says no."""
+    link: Matrix
+    """Probability that v and nodes[i] are adjacent."""
     absent: Matrix
     """Probability that nodes[i] and nodes[j] are not adjacent; 0 on the diagonal."""
+    collider: Matrix
+    """Probability of nodes[i] → v ← nodes[j]."""
+    linked: BoolMatrix
+    """Whether nodes[i] and nodes[j] may be linked."""
 
 
 def _not_both(arrow_dd: Matrix) -> Matrix:
@@ -170,25 +186,34 @@ def _not_both(arrow_dd: Matrix) -> Matrix:
     return np.divide(alone, either, out=np.full_like(alone, 0.5), where=either > 0)
 
 
-def _neighbourhood(beliefs: Beliefs, c: int, nodes: Indices) -> _Neighbourhood:
-    absent = 1 - beliefs.p_dd[np.ix_(nodes, nodes)]
-    np.fill_diagonal(absent, 0.0)
-    return _Neighbourhood(nodes, beliefs.immoral_at(c, nodes) * (absent > 0), absent)
+def _neighbourhoods(beliefs: Beliefs, linked: BoolMatrix) -> dict[int, Neighbourhood]:
+    """Around every variable, for arrows as in a flattened matrix."""
+    found, d = dict[int, Neighbourhood](), len(beliefs)
+    for v in np.flatnonzero(linked.any(axis=1)).tolist():
+        nodes = np.flatnonzero(linked[v])
+        block = np.ix_(nodes, nodes)
+        absent = 1 - beliefs.p_dd[block]
+        np.fill_diagonal(absent, 0.0)
+        collider = beliefs.immoral_at(v, nodes) * (absent > 0)
+        places = nodes * d + v, v * d + nodes, nodes[:, None] * d + nodes
+        found[v] = Neighbourhood(nodes, *places, beliefs.p_dd[v, nodes], absent, collider, linked[block])
+    return found
 
 
-def _derive(arrow_dd: Matrix, edge_dd: Matrix, linked: BoolMatrix, v: int, neighbourhood: _Neighbourhood) -> None:
-    """Raise the arrows that R1–R4 imply around v, which is b in R1 and R2 and a in R3 and R4."""
-    nodes, collider, absent = neighbourhood
-    if not len(nodes):
-        return
-    block = np.ix_(nodes, nodes)
-    into = _followed(np.minimum(arrow_dd[nodes, v], edge_dd[nodes, v]))
-    out = _followed(np.minimum(arrow_dd[v, nodes], edge_dd[v, nodes]))
+def _derive(arrow: Matrix, forbidden: NDArray[np.bool_], v: int, around: Neighbourhood) -> list[int]:
+    """Raise the arrows that R1–R4 imply around v, which is b in R1 and R2 and a in R3 and R4; return their tails."""
+    link, absent, collider = around.link, around.absent, around.collider
+    into = _followed(np.minimum(arrow[around.into], link))
+    out = _followed(np.minimum(arrow[around.out], link))
     by_r1 = np.minimum(into[:, None] - collider, absent).max(axis=0)
-    by_r2 = np.where(linked[block], np.minimum(into[:, None], out), 0.0)
-    arrow_dd[block] = np.maximum(arrow_dd[block], by_r2)
-    inner = _followed(np.minimum(np.minimum(arrow_dd[block], edge_dd[block]), edge_dd[v, nodes][:, None]))
-    arrow_dd[v, nodes] = np.maximum(np.maximum(arrow_dd[v, nodes], by_r1), _by_cases(inner, collider, absent))
+    by_r2 = np.where(around.linked & ~forbidden[around.inner], np.minimum(into[:, None], out), 0.0)
+    tails = around.nodes[(by_r2 > arrow[around.inner]).any(axis=1)].tolist()
+    arrow[around.inner] = np.maximum(arrow[around.inner], by_r2)
+    inner = _followed(np.minimum(np.minimum(arrow[around.inner], 1 - absent), link[:, None]))
+    by_any = np.where(forbidden[around.out], 0.0, np.maximum(by_r1, _by_cases(inner, collider, absent)))
+    tails += [v] if (by_any > arrow[around.out]).any() else []
+    arrow[around.out] = np.maximum(arrow[around.out], by_any)
+    return tails
 
 
 def _followed(arrows: Matrix) -> Matrix:
@@ -249,11 +274,13 @@ class Known(NamedTuple):
         return FollowsInMatrix(reachable(self.arrow_dd))
 
 
-def settle_directions(p_dd: Matrix, known: Known | None = None, link_dd: Matrix | None = None) -> Matrix:
+def settle_directions(
+    p_dd: Matrix, known: Known | None = None, link_dd: Matrix | None = None, least_dd: Matrix | None = None
+) -> Matrix:
     """Directions given a link: [i, j] and [j, i] sum to one exactly, and a forbidden arrow has none of it.
 
-    With `link_dd`, how likely links are, arrows that exclude each other are no likelier together than one
-    (`settle_arrows`).
+    With `link_dd`, how likely links are, arrows that exclude each other are no likelier together than one, and they are
+    as likely as `least_dd` says (`settle_arrows`).
 
     Examples
     --------
@@ -263,10 +290,11 @@ def settle_directions(p_dd: Matrix, known: Known | None = None, link_dd: Matrix 
            [1., 0.]])
     """
     p_dd = (p_dd + 1 - p_dd.T) / 2
-    if known is not None:
-        p_dd = np.where(known.forced_dd, 1.0, np.where(known.forced_dd.T, 0.0, p_dd))
-    if known is not None and link_dd is not None:
-        arrow_dd = settle_arrows(link_dd, p_dd, known.forced_dd, known.follows)
+    if known is None:
+        return _empty_diagonal(p_dd if least_dd is None else np.clip(p_dd, least_dd, 1 - least_dd.T))
+    p_dd = np.where(known.forced_dd, 1.0, np.where(known.forced_dd.T, 0.0, p_dd))
+    if link_dd is not None:
+        arrow_dd = settle_arrows(link_dd, p_dd, known.forced_dd, known.follows, least_dd)
         changed = (arrow_dd != link_dd * p_dd) & ~known.forced_dd
         p_dd = np.clip(np.divide(arrow_dd, link_dd, out=p_dd, where=changed), 0.0, 1.0)
     return _empty_diagonal(p_dd)
@@ -364,11 +392,14 @@ class FollowsInMatrix:
         return _empty_diagonal(p)
 
 
-def settle_arrows(link: Matrix, direction: Matrix, forced: BoolMatrix, follows: Follows) -> Matrix:
+def settle_arrows(
+    link: Matrix, direction: Matrix, forced: BoolMatrix, follows: Follows, least: Matrix | None = None
+) -> Matrix:
     """How likely each arrow is, link and direction: those that exclude each other sum to one at most.
 
     Where they do not, directions give way, and to the same extent; not so `forced` ones, whose reverse is forbidden. If
-    forced arrows exclude each other, they are less likely than their links.
+    forced arrows exclude each other, they are less likely than their links. Given a link, arrows are as likely as
+    `least` says (`imply_known`), as far as that agrees with itself and with forced ones; others give way to it.
 
     Examples
     --------
@@ -382,7 +413,12 @@ def settle_arrows(link: Matrix, direction: Matrix, forced: BoolMatrix, follows: 
     is_free = ~(forced | follows.flip(forced))
     fixed, most = np.where(forced, link, 0.0), _share(np.where(forced, link, 0.0), follows)
     fixed = np.where(fixed > most + SAME, most, fixed)
-    arrow = _limit(link * direction, link, 1 - follows.flip(follows.spread(fixed)), follows)
+    arrow, floor = link * direction, fixed
+    if least is not None:
+        low = np.where(is_free, link * least, 0.0)
+        low = np.minimum(low, np.minimum(_share(low, follows), 1 - follows.flip(follows.spread(fixed))))
+        arrow, floor = _limit(arrow, link, link - follows.flip(low), follows), np.maximum(fixed, low)
+    arrow = _limit(arrow, link, 1 - follows.flip(follows.spread(floor)), follows)
     arrow = np.where(is_free, arrow, fixed)
     return np.where(is_free, _limit(arrow, link, _share(arrow, follows), follows), fixed)
 

@@ -124,7 +124,7 @@ def _good_order(gain_kk: Matrix) -> list[int]:
     net, n_known = gain_kk.sum(axis=1), known_kk.sum(axis=0)  # over those that are left
     is_left = np.ones(len(gain_kk), dtype=bool)
     while is_left.any():
-        first = int(np.where(is_left & (n_known == 0), net, -np.inf).argmax())
+        first = int(np.where(is_left & (n_known == 0), net.round(9), -np.inf).argmax())  # so that ties are ties
         order.append(first)
         is_left[first] = False
         net, n_known = net - gain_kk[:, first], n_known - known_kk[first]
@@ -140,7 +140,7 @@ def _move(gain_kk: Matrix, order: list[int], v: int) -> bool:
     place = order.index(v)
     others = order[:place] + order[place + 1 :]
     steps = np.cumsum(gain_kk[others, v] - gain_kk[v, others])
-    gains = np.concatenate([[0.0], steps])  # behind 0, 1, … of the others
+    gains = np.concatenate([[0.0], steps]).round(9)  # behind 0, 1, … of the others
     best = int(gains.argmax())
     if gains[best] <= gains[place] + 1e-9:
         return False

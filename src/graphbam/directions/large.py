@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbam.directions.arrows import SUPPORT_FROM, Neighbourhood, derive_all
 from graphbam.directions.cpdag import Board, Elimination
 from graphbam.directions.dag import KNOWN, best_order
 from graphbam.directions.immoralities import Indices
@@ -32,8 +33,10 @@ from graphbam.graphs.graph import Matrix
 __all__ = [
     "FollowsInList",
     "Links",
+    "Listed",
     "break_cycles",
     "connected_parts",
+    "imply_listed",
     "large_cpdag",
     "large_dag",
     "lead_nowhere",
@@ -310,8 +313,8 @@ class _Neighbours:
         self.sets = [set(nodes.tolist()) for nodes in self.nodes]
 
 
-class Morals(NamedTuple):
-    """How likely pairs that are not linked are parents of a common child."""
+class Listed(NamedTuple):
+    """A probability for each of some pairs, and one for all others."""
 
     keys: Indices
     """i · d + j for i < j, increasing."""
@@ -321,14 +324,18 @@ class Morals(NamedTuple):
 
     def at(self, a: Indices, b: Indices, n_variables: int) -> Matrix:
         """Of pairs (a, b) in either order."""
-        if not len(self.keys):
-            return np.full(a.shape, self.elsewhere)
+        place = self.find(a, b, n_variables)
+        return np.where(place >= 0, self.p[place], self.elsewhere) if len(self.p) else np.full(a.shape, self.elsewhere)
+
+    def find(self, a: Indices, b: Indices, n_variables: int) -> Indices:
+        """Where pairs (a, b), in either order, are listed; −1 where they are not."""
         key = np.minimum(a, b) * n_variables + np.maximum(a, b)
-        place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
-        return np.where(self.keys[place] == key, self.p[place], self.elsewhere)
+        place = np.searchsorted(self.keys, key)
+        is_there = np.append(self.keys, -1)[place] == key
+        return np.where(is_there, place, -1)
 
 
-def large_cpdag(links: Links, morals: Morals, n_variables: int, known: Ways | None = None) -> Ways:
+def large_cpdag(links: Links, morals: Listed, n_variables: int, known: Ways | None = None) -> Ways:
     """Direct links as far as beliefs decide: 1 for i → j, −1 for j → i, 0 where both are possible.
 
     Known directions, which close no cycle, hold, and with them all that follows by R1–R4.
@@ -338,7 +345,7 @@ def large_cpdag(links: Links, morals: Morals, n_variables: int, known: Ways | No
     0 → 2 ← 1, and 2 → 3 follows:
 
     >>> links = Links(np.array([0, 1, 2]), np.array([2, 2, 3]), np.ones(3), np.array([0.9, 0.9, 0.4]), np.zeros(3))
-    >>> large_cpdag(links, Morals(np.array([1]), np.array([0.9]), 0.0), 4).tolist()
+    >>> large_cpdag(links, Listed(np.array([1]), np.array([0.9]), 0.0), 4).tolist()
     [1, 1, 1]
     """
     known = np.zeros(len(links.i), dtype=np.int8) if known is None else known
@@ -353,7 +360,7 @@ def large_cpdag(links: Links, morals: Morals, n_variables: int, known: Ways | No
     return _follow(links, ways, known) if ((ways == 0) & (known != 0)).any() else ways
 
 
-def _make_board(around: _Neighbours, morals: Morals, n_variables: int) -> Board:
+def _make_board(around: _Neighbours, morals: Listed, n_variables: int) -> Board:
     """An immorality a → c ← b is no likelier than either arrow, or than that a and b are moral."""
     probability, unshielded = list[Matrix](), list[Matrix]()
     for nodes, into in zip(around.nodes, around.into, strict=True):
@@ -460,6 +467,75 @@ def _compelled(tails: Indices, heads: Indices, rank: Indices) -> NDArray[np.bool
         theirs, inherited = parents.get(latest, set()), known.get(latest, set())
         known[child] = mine if (mine - theirs - {latest}) or (inherited - mine) else set(inherited)
     return np.array([t in known[h] for t, h in zip(tails.tolist(), heads.tolist(), strict=True)], dtype=bool)
+
+
+# ── what known directions imply ───────────────────────────────────────────────────────────────────────────
+
+
+def imply_listed(
+    links: Listed, morals: Listed, compelled: Matrix, arrow: Matrix, forbidden: NDArray[np.bool_], n_variables: int
+) -> Matrix:
+    """`graphbam.directions.arrows.imply_known` for a list of pairs.
+
+    Parameters
+    ----------
+    links, morals : Listed
+        How likely pairs are linked; are parents of a common child if they are not.
+    compelled, arrow : ndarray, shape (N, 2)
+        Of the pairs of `links`: how likely the CPDAG has i → j, and j → i; how sure known arrows are, 0 for others.
+    forbidden : ndarray of bool, shape (N, 2)
+    n_variables : int
+
+    Returns
+    -------
+    ndarray, shape (N, 2)
+
+    Examples
+    --------
+    Of 0 — 1 — 2 the arrow 0 → 1 is known:
+
+    >>> links, morals = Listed(np.array([1, 5]), np.array([1.0, 0.75]), 0.0), Listed(np.array([]), np.array([]), 0.5)
+    >>> arrow = np.array([[1.0, 0.0], [0.0, 0.0]])
+    >>> imply_listed(links, morals, arrow, arrow, arrow[:, ::-1] > 0, 3).tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
+    """
+    i, j = np.divmod(links.keys, n_variables)
+    linked = links.p >= SUPPORT_FROM
+    arrow = np.where(linked[:, None], arrow, 0.0)
+    part_of = connected_parts(i[linked], j[linked], n_variables)
+    linked &= np.isin(part_of[i], part_of[i[arrow.any(axis=1)]])
+    chosen = Links(i, j, links.p, *compelled.T).keep(linked)
+    beside = _Neighbours(chosen, n_variables)
+    around = {
+        v: _look_around(v, nodes, into, links, morals, linked, n_variables)
+        for v, (nodes, into) in enumerate(zip(beside.nodes, beside.into, strict=True))
+        if len(nodes)
+    }
+    flat, out = np.append(arrow.T.reshape(-1), 0.0), np.append(forbidden.T.reshape(-1), False)
+    least = derive_all(flat, out, around)[:-1].reshape(2, -1).T
+    return np.asarray(least / np.maximum(least + least[:, ::-1], 1.0))
+
+
+def _look_around(
+    v: int, nodes: Indices, compelled: Matrix, links: Listed, morals: Listed, linked: NDArray[np.bool_], d: int
+) -> Neighbourhood:
+    """What R1–R4 ask about a variable: arrows lie in the order of the pairs, then those back, then a place for none."""
+    n, (one, other) = len(linked), np.broadcast_arrays(nodes[:, None], nodes)
+    place, inner = links.find(np.full(len(nodes), v), nodes, d), links.find(one, other, d)
+    is_linked = (inner >= 0) & linked[inner]
+    absent = 1 - links.at(one, other, d)
+    np.fill_diagonal(absent, 0.0)
+    collider = np.minimum(np.minimum(compelled[:, None], compelled), morals.at(one, other, d)) * (absent > 0)
+    return Neighbourhood(
+        nodes,
+        into=np.where(nodes < v, place, n + place),
+        out=np.where(nodes < v, n + place, place),
+        inner=np.where(is_linked, np.where(one < other, inner, n + inner), 2 * n),
+        link=links.p[place],
+        absent=absent,
+        collider=collider,
+        linked=is_linked,
+    )
 
 
 # ── the DAG ───────────────────────────────────────────────────────────────────────────────────────────────

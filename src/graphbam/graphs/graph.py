@@ -20,6 +20,7 @@ Functions take anything that converts to such a matrix and return new int8 array
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -551,7 +552,18 @@ class Graph:
         edges = [f"{a} → {b}" for a, b in self.directed_edges()]
         edges += [f"{a} — {b}" for a, b in self.undirected_edges()]
         shown = edges[:8] + ([f"… {len(edges) - 8} more"] if len(edges) > 8 else [])
-        return f"Graph({self.n_variables} variables: {', '.join(shown) or 'no edges'})"
+        return one_line(f"Graph({self.n_variables} variables: {', '.join(shown) or 'no edges'})")
+
+
+def one_line(text: str) -> str:
+    r"""A name or a sentence on one line: line breaks, and blanks beside them, become a blank.
+
+    Examples
+    --------
+    >>> one_line("dose  \r\n[mg]")
+    'dose [mg]'
+    """
+    return re.sub(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*", " ", text)
 
 
 def _check_names(names: Iterable[str], n_variables: int) -> tuple[str, ...]:

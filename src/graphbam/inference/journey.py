@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 import graphbam
@@ -279,13 +280,17 @@ def _finish_sparse(
     where = np.stack([place[pairs.i], place[pairs.j]], axis=1)
     classes = pairs.classes.astype(np.float64)
     told |= {"elsewhere": joined.elsewhere, "constant": constant, **about, "knowledge": None}
-    result = SparseResult(pairs=where, probabilities=classes, **told).with_knowledge(config.knowledge)
     kind_d = kinds_of_targets(ready)
-    if kind_d is None:
+    told["experiments"] = None if kind_d is None else _tell_apart(kind_d[where])  # known before knowledge is followed
+    result = SparseResult(pairs=where, probabilities=classes, **told).with_knowledge(config.knowledge)
+    if kind_d is None or len(result.pairs) == len(where):
         return result
-    kinds_n2 = kind_d[result.pairs]
-    is_told = (kinds_n2[:, 0] != kinds_n2[:, 1]) & (kinds_n2 >= 0).all(axis=1)
-    return dataclasses.replace(result, experiments=is_told)
+    return dataclasses.replace(result, experiments=_tell_apart(kind_d[result.pairs]))
+
+
+def _tell_apart(kinds_n2: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether an experiment set one of two columns without the other, by `kinds_of_targets`."""
+    return (kinds_n2[:, 0] != kinds_n2[:, 1]) & (kinds_n2 >= 0).all(axis=1)
 
 
 def _describe_answer(
@@ -481,8 +486,8 @@ def _spell_encode(encode: Encode) -> bool | list[str] | dict[str, list[str] | di
 
 
 def _spell_interventions(given: Any) -> str | list[str] | None:
-    if given is None or isinstance(given, str):
-        return given
+    if given is None or isinstance(given, (str, os.PathLike)):
+        return None if given is None else os.fspath(given)
     return [str(key) for key in given] if isinstance(given, Mapping) else f"a {type(given).__name__}"
 
 

@@ -62,7 +62,7 @@ class InferConfig:
     device: str = setting("auto", "auto, cpu, cuda …; auto takes a GPU if there is one.")
     encode: Encode = setting(False, "Turn text and dates into numbers.")
     drop: str | Iterable[str] = setting((), "Leave a column out.")
-    interventions: Interventions = setting(None, "Column that names what was set in each row.")
+    interventions: Interventions = setting(None, "Column that names what was set in each row, or a file of 0 and 1.")
     knowledge: Knowledge | None = setting(None, "Prior knowledge.")
     stability: int = setting(0, "Also infer from so many resamples of 63 % of the rows.")
     blocks: Blocks = setting("auto", "Ask about neighbourhoods of columns: always, never, or auto, beyond 300 columns.")

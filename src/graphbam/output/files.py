@@ -1,7 +1,8 @@
 """Graph or Result → csv, json, graphml, dot, Mermaid, Tetrad, BIF, and the graph objects of other packages.
 
 Every name survives every format that can carry it: quotes, line breaks and letters of any script are escaped as the
-format asks. Tetrad and BIF know plain words only; other letters become ``_`` there, and no two names the same.
+format asks. Tetrad knows words only, of letters and digits of any script, BIF those of ASCII only; all else becomes
+``_`` there, and no two names the same.
 Files appear all at once or not at all.
 """
 
@@ -16,6 +17,7 @@ import os
 import re
 import secrets
 import shutil
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -297,15 +299,15 @@ def to_tetrad(source: Graph | Result, cut: Cut | None = None) -> str:
 
     Examples
     --------
-    >>> print(to_tetrad(Graph(["x", "y", "z 1"], [[0, 1, 0], [0, 0, 1], [0, 1, 0]])), end="")
+    >>> print(to_tetrad(Graph(["x", "größe", "z 1"], [[0, 1, 0], [0, 0, 1], [0, 1, 0]])), end="")
     Graph Nodes:
-    x;y;z_1
+    x;größe;z_1
     <BLANKLINE>
     Graph Edges:
-    1. x --> y
-    2. y --- z_1
+    1. x --> größe
+    2. größe --- z_1
     """
-    words = _plain_words(source.names)
+    words = _plain_words(source.names, _is_letter)
     edges = [
         f"{words[link.a]} {'-->' if link.is_directed else '---'} {words[link.b]}" for link in list_links(source, cut)
     ]
@@ -332,7 +334,7 @@ def to_bif(source: Graph | Result, cut: Cut | None = None) -> str:
     _check_bif(graph)
     x_md = source.sample if isinstance(source, Result) else None
     is_high_md = None if x_md is None or not len(x_md) else x_md > np.median(x_md, axis=0)
-    words = list(_plain_words(graph.names).values())
+    words = list(_plain_words(graph.names, _is_ascii_letter).values())
     said = (
         "tables are even: only the structure is meant" if is_high_md is None else "each variable is cut at its median"
     )
@@ -369,17 +371,26 @@ def _check_bif(graph: Graph) -> None:
         )
 
 
-def _plain_words(names: Sequence[str]) -> dict[str, str]:
-    """Names of letters, digits and ``_``, no two alike, for formats that take nothing else."""
+def _plain_words(names: Sequence[str], is_plain: Callable[[str], bool]) -> dict[str, str]:
+    """Names of plain characters and ``_``, no two alike, for formats that take nothing else."""
     words: dict[str, str] = {}
     for name in names:
-        word = re.sub(r"[^A-Za-z0-9_]+", "_", name) or "_"
+        word = re.sub("\0+", "_", "".join(c if c == "_" or is_plain(c) else "\0" for c in name)) or "_"
         word = f"_{word}" if word[0].isdigit() else word
         number = 1
         while (f"{word}_{number}" if number > 1 else word) in words.values():
             number += 1
         words[name] = f"{word}_{number}" if number > 1 else word
     return words
+
+
+def _is_letter(character: str) -> bool:
+    """Whether it is a letter or digit of any script, or a mark that belongs to one."""
+    return character.isalnum() or unicodedata.category(character).startswith("M")
+
+
+def _is_ascii_letter(character: str) -> bool:
+    return character.isascii() and character.isalnum()
 
 
 MOST_PARENTS = 12

@@ -217,7 +217,8 @@ def _model_pairs(
     if result.has_directions:
         pairs["forward"] = _round(result.compelled_probabilities[i, j], 3).tolist()
         pairs["backward"] = _round(result.compelled_probabilities[j, i], 3).tolist()
-    ordered = {"way": result.directions, "upstream": result.ancestors}
+    ways = None if result.directions is None else result.arrow_probabilities
+    ordered = {"way": ways, "upstream": result.ancestors}
     pairs |= {name: None if p_dd is None else _round(p_dd[i, j], 3).tolist() for name, p_dd in ordered.items()}
     if result.ancestors is not None:
         pairs["downstream"] = _round(result.ancestors[j, i], 3).tolist()

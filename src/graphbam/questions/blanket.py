@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphbam.graphs.cut import Cut
-from graphbam.graphs.graph import MORAL, SKELETON
+from graphbam.graphs.graph import MORAL, SKELETON, one_line
 from graphbam.questions.rows import find_variable
 from graphbam.result import Result
 
@@ -52,12 +52,12 @@ class MarkovBlanket:
         n = len(self.variables)
         head = f"Markov blanket of {self.name}, {n} variable{'' if n == 1 else 's'} {self.cut}"
         members = self.table[self.table["member"]]
-        width = max(map(len, members["variable"]), default=0)
+        width = max((len(one_line(name)) for name in members["variable"]), default=0)
         lines = [
-            f"  {row['variable']:<{width}}  {row['probability']:.2f}  {_spell_part(row)}"
+            f"  {one_line(row['variable']):<{width}}  {row['probability']:.2f}  {_spell_part(row)}"
             for row in members.to_dict("records")
         ]
-        return "\n".join([head + (":" if lines else ""), *lines, *self._say_missed()])
+        return "\n".join(map(one_line, [head + (":" if lines else ""), *lines, *self._say_missed()]))
 
     def _say_missed(self) -> list[str]:
         """How many more members there should be, where no single one is sure: copies share what there is to tell."""

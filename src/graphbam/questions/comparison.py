@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphbam.errors import GraphError, KnowledgeError, ResultError
 from graphbam.graphs.cut import Cut
-from graphbam.graphs.graph import SKELETON, Adjacency, Graph, directed_part, is_dag, skeleton
+from graphbam.graphs.graph import SKELETON, Adjacency, Graph, directed_part, is_dag, one_line, skeleton
 from graphbam.graphs.knowledge import read_edge
 from graphbam.graphs.metrics import average_precision, f1, pair_values, precision_recall, shd
 from graphbam.result import Result
@@ -89,7 +89,7 @@ class Comparison:
         lines.append(f"probabilities of a link differ by {gap.mean():.2f} on average, by {gap.max():.2f} at most")
         for names_of_one, said in ((self.only_here, "only here"), (self.only_there, "only in the other")):
             lines += [f"variables {said}, not compared: {', '.join(names_of_one)}"] if names_of_one else []
-        return "\n".join(lines)
+        return "\n".join(map(one_line, lines))
 
 
 def _spell_change(row: Mapping[Any, Any]) -> str:
@@ -176,6 +176,8 @@ class Score:
     """Share of these that point the right way; NaN if there are none."""
     left_out: tuple[str, ...] = ()
     """Variables of the result that the truth does not know; their pairs are not judged."""
+    by_order: bool = False
+    """Whether the columns had no names, so that the truth's variables were matched with them in order."""
 
     def to_dict(self) -> dict[str, Any]:
         """All of it by name."""
@@ -194,7 +196,8 @@ class Score:
         lines += (
             [f"not judged, since the truth does not name them: {', '.join(self.left_out)}"] if self.left_out else []
         )
-        return "\n".join(lines)
+        lines += ["the columns had no names: the truth's variables were matched in order"] if self.by_order else []
+        return "\n".join(map(one_line, lines))
 
 
 def score_result(result: Result, truth: Any, cut: Cut) -> Score:
@@ -220,6 +223,7 @@ def score_result(result: Result, truth: Any, cut: Cut) -> Score:
         n_arrows=int(judged.sum()),
         direction_accuracy=float((judged & known).sum() / judged.sum()) if judged.any() else math.nan,
         left_out=tuple(name for name in result.names if name not in set(true.names)),
+        by_order=isinstance(truth, Graph) and true.names != truth.names and not set(true.names) & set(truth.names),
     )
 
 
@@ -238,9 +242,10 @@ def read_truth(truth: Any, names: Sequence[str]) -> Graph:
     Parameters
     ----------
     truth : Graph, array_like, DataFrame, networkx graph, edges or path
-        A matrix without names has the order of `names`. Edges are ``"a -> b"``, ``"a -- b"``, or pairs (a, b), which
-        mean a → b; they may be the rows of a DataFrame (`source`, `target`, or `a`, `edge`, `b`). Files: .csv or .tsv
-        with edges or a matrix, .json of graphbam, .graphml, .gml.
+        A matrix without names has the order of `names`; so has a graph of other names where `names` are those that
+        columns without any are given (x0, x1 …) and there are as many. Edges are ``"a -> b"``, ``"a -- b"``, or pairs
+        (a, b), which mean a → b; they may be the rows of a DataFrame (`source`, `target`, or `a`, `edge`, `b`). Files:
+        .csv or .tsv with edges or a matrix, .json of graphbam, .graphml, .gml.
     names : sequence of str
         Variables of the result.
 
@@ -266,7 +271,7 @@ def read_truth(truth: Any, names: Sequence[str]) -> Graph:
     if isinstance(truth, Result):
         raise ResultError("the truth is a Result; pass a graph, or use compare() for two results.")
     if isinstance(truth, Graph):
-        return _restrict(truth, names)
+        return _restrict(_name_in_order(truth, names), names)
     if hasattr(truth, "is_directed") and hasattr(truth, "nodes"):
         return _restrict(_read_networkx(truth), names)
     if hasattr(truth, "iloc"):
@@ -292,6 +297,14 @@ def _restrict(graph: Graph, names: Sequence[str]) -> Graph:
     _refuse_unknown(graph.names, names)
     at = [graph.names.index(name) for name in names if name in set(graph.names)]
     return Graph(tuple(graph.names[k] for k in at), graph.adjacency[np.ix_(at, at)])
+
+
+def _name_in_order(graph: Graph, names: Sequence[str]) -> Graph:
+    """The graph by `names`, in their order, where columns had no names and nobody means the graph's by them."""
+    had_none = list(names) == [f"x{k}" for k in range(len(names))]
+    if had_none and graph.n_variables == len(names) and not set(names) & set(graph.names):
+        return Graph(tuple(names), graph.adjacency)
+    return graph
 
 
 def _refuse_unknown(truth: Iterable[str], names: Sequence[str]) -> None:

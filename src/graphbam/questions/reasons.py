@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphbam.errors import ResultError
-from graphbam.graphs.graph import MORAL, NONE, SKELETON, Matrix
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, Matrix, one_line
 from graphbam.questions.rows import ROWS_PER_TERM, Association, Rows, Vector, find_pair
 from graphbam.result import OrientedGraph, Result, suspect_children
 
@@ -85,6 +85,8 @@ class Reasons:
     """Whether the table is unlike those of training."""
     filled: Mapping[str, float]
     """Which of the two had missing cells, and the share of them, which correlations count as they were filled in."""
+    known_way: tuple[str, str] | None = None
+    """Which way a link points by prior knowledge; None where that leaves it open."""
 
     @property
     def explained_by(self) -> tuple[str, ...]:
@@ -117,13 +119,8 @@ class Reasons:
         return pd.DataFrame(records, columns=["given", "pearson", "rank", "curve", "chance"])
 
     def __str__(self) -> str:
-        return "\n".join(
-            [
-                f"{self.a} and {self.b}",
-                *(f"  {line}" for line in (*self._say_probabilities(), *self._say_correlations())),
-                *(f"  {line}" for line in (*self._say_direction(), *self._say_rest())),
-            ]
-        )
+        said = (*self._say_probabilities(), *self._say_correlations(), *self._say_direction(), *self._say_rest())
+        return "\n".join(map(one_line, [f"{self.a} and {self.b}", *(f"  {line}" for line in said)]))
 
     def _say_probabilities(self) -> list[str]:
         if self.is_given:
@@ -208,11 +205,15 @@ class Reasons:
     def _say_direction(self) -> list[str]:
         if self.forward is None or self.backward is None:
             return ["Which way a link would point was not asked."]
+        if self.is_given and not self.skeleton:
+            return []
         rest = max(0.0, 1 - self.forward - self.backward)
         line = (
             f"If there is a link: {self.a} → {self.b} {self.forward:.2f}, {self.b} → {self.a} {self.backward:.2f}, "
             f"not to be told from such data {rest:.2f}."
         )
+        if self.known_way:
+            line = f"If there is a link, it is {' → '.join(self.known_way)}: so says prior knowledge."
         arrow = f"{self.a} → {self.b}" if self.edge == "->" else f"{self.b} → {self.a}"
         drawn = {
             "": "The graph has no link between them at p ≥ 0.5.",
@@ -324,6 +325,7 @@ def find_reasons(result: Result, a: str, b: str) -> Reasons:
         names=result.names,
         unlike=result.domain.get("verdict") == "outside",
         filled={name: share for name, share in result.provenance.get("missing", {}).items() if name in (a, b)},
+        known_way=_find_known_way(result, a, b),
     )
 
 
@@ -337,6 +339,11 @@ def _is_given(result: Result, a: str, b: str) -> bool:
         return False
     required = {frozenset((edge.a, edge.b)) for edge in known.required}
     return frozenset((a, b)) in required | {frozenset(pair) for pair in known.forbidden_pairs()}
+
+
+def _find_known_way(result: Result, a: str, b: str) -> tuple[str, str] | None:
+    ways = [] if result.knowledge is None else [way for way in ((a, b), (b, a)) if not result.knowledge.forbids(*way)]
+    return ways[0] if len(ways) == 1 else None
 
 
 def _collect(result: Result, rows: Rows, i: int, j: int) -> list[Evidence]:

@@ -31,9 +31,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.errors import ConfigError, Setting
 from graphbam.graphs.cut import Cut
-from graphbam.graphs.graph import MORAL, NONE, SKELETON, Adjacency, ancestors, d_separated
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, Adjacency, ancestors, d_separated, one_line
 from graphbam.questions.rows import find_pair
 from graphbam.result import OrientedGraph, Result
 
@@ -92,6 +91,8 @@ class Roles:
     """Probability that treatment and outcome have a hidden common cause; None where the weights cannot say."""
     n_draws: int
     cut: Cut
+    is_excluded: bool = False
+    """Whether prior knowledge puts the treatment after the outcome."""
 
     @property
     def adjustment_sets(self) -> list[tuple[str, ...]]:
@@ -113,11 +114,13 @@ class Roles:
             told = self.table[self.table[role] >= LEAST_TOLD].sort_values(role, ascending=False, kind="stable")
             listed = ", ".join(f"{row['variable']} {row[role]:.2f}" for row in told.to_dict("records"))
             lines.append(f"  {role + 's:':<13}{listed or f'none above {LEAST_TOLD}'}")
-        return "\n".join([*lines, *self._say_sets(), *self._say_doubts()])
+        return "\n".join(map(one_line, [*lines, *self._say_sets(), *self._say_doubts()]))
 
     def _say_sets(self) -> list[str]:
         if not len(self.adjustment):
             why = self._find_obstacle()
+            if self.is_excluded:
+                return [f"Prior knowledge excludes it: {self.treatment} comes after {self.outcome}."]
             order = "If you know which comes first, say so: infer(..., tiers=[[earlier], [later]])."
             return [f"No set of variables closes all back doors of the graph with links {self.cut}{why}.", order]
         i, j = self.graph.names.index(self.treatment), self.graph.names.index(self.outcome)
@@ -167,8 +170,6 @@ def find_roles(result: Result, treatment: str, outcome: str, cut: Cut, n_draws: 
     import pandas as pd
 
     i, j = find_pair(result.names, treatment, outcome)
-    if n_draws < 1:
-        raise ConfigError(Setting("n_draws", n_draws), " draws no graph; use 200, say.")
     graph = result.dag(cut)
     dags = list(draw_dags(result, graph.adjacency, n_draws, rng))
     shares = np.mean([play_roles(dag, i, j) for dag in dags], axis=0)
@@ -190,6 +191,7 @@ def find_roles(result: Result, treatment: str, outcome: str, cut: Cut, n_draws: 
         hidden=None if result.hidden_causes is None else float(result.hidden_causes[i, j]),
         n_draws=n_draws,
         cut=cut,
+        is_excluded=result.knowledge is not None and result.knowledge.puts_after(treatment, outcome),
     )
 
 

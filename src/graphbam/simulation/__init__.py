@@ -35,7 +35,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphbam.errors import ConfigError
+from graphbam.errors import ConfigError, check_whole
 from graphbam.graphs.graph import Graph
 from graphbam.machine.memory import free_memory, tell_excess
 from graphbam.simulation.config import PRESETS, UNSEEN, SimulationConfig
@@ -130,9 +130,11 @@ def simulate(
     Returns
     -------
     dag : Graph
-        The truth; ``dag.adjacency[i, j]`` is 1 for i → j. A path through hidden variables counts as an edge.
+        The truth, over X1, X2 …; ``dag.adjacency[i, j]`` is 1 for i → j. A path through hidden variables counts as an
+        edge.
     x_md : ndarray, shape (n_samples, n_variables)
-        Standardised columns, in the order of ``dag.names``; NaN where a cell is missing.
+        Standardised columns, in the order of ``dag.names``; NaN where a cell is missing. An array has no names: pass
+        ``pd.DataFrame(x_md, columns=dag.names)`` where they matter. ``infer(x_md).score(dag)`` goes by the order.
 
     See Also
     --------
@@ -170,6 +172,8 @@ def simulate_table(
     (True, True)
     """
     config = _config_of(preset, **options)
+    for name, value in (("n_samples", n_samples), ("n_variables", n_variables), ("seed", seed)):
+        check_whole(name, value)
     _check_memory(n_samples, n_variables)
     rng = torch.Generator().manual_seed(seed)
     tables = sample_tables(rng, config, n_tables=1, n_variables=n_variables, n_samples=n_samples)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Literal, TypeAlias, get_args
 
-from graphbam.errors import ConfigError, Setting
+from graphbam.errors import ConfigError, Setting, check_whole
 
 Missing: TypeAlias = Literal["auto", "drop", "impute", "error"]
 Large: TypeAlias = Literal["subsample", "average"]
@@ -53,15 +52,10 @@ class PrepareConfig:
     def __post_init__(self) -> None:
         _check_choice("missing", self.missing, get_args(Missing))
         _check_choice("large", self.large, get_args(Large))
-        _check_number("max_rows", self.max_rows, LEAST_ROWS)
-        _check_number("seed", self.seed, 0)
+        check_whole("max_rows", self.max_rows, LEAST_ROWS)
+        check_whole("seed", self.seed, 0)
 
 
 def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ConfigError(Setting(name, value), f" is not known; choose from {', '.join(allowed)}.")
-
-
-def _check_number(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ConfigError(Setting(name, value), f" is not a whole number from {least} on.")

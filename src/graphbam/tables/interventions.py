@@ -1,7 +1,7 @@
 """Which cells an experiment set: told by a mask, by a column that lists targets, or by one table per experiment.
 
-    mask                        0 or 1 for every cell, as an array or a table with the same columns; rows with labels
-                                are matched by these
+    mask                        0 or 1 for every cell, as an array, a table with the same columns, or the `Path` of a
+                                file with one; rows with labels are matched by these
     name of a column            its cells name the columns that were set in that row: ``PKA``, ``PKA; Mek``, or nothing
     {"": table, "PKA": table}   tables of the same columns, by what was set in all of their rows; ``""`` for nothing
 
@@ -11,6 +11,7 @@ A cell that was set says nothing of what usually decides the variable, and all t
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -86,7 +87,8 @@ def read_experiment(
         return _note(*_read_column(loaded, interventions, encode, drop), f"targets read from column {interventions!r}")
     table = read_table(loaded, encode=encode, drop=drop)
     _refuse_flat(interventions, "")
-    has_names, about = hasattr(interventions, "columns"), "cells that were set are marked"
+    has_names = hasattr(interventions, "columns") or isinstance(interventions, os.PathLike)
+    about = "cells that were set are marked"
     if isinstance(data, pd.DataFrame) and isinstance(interventions, pd.DataFrame):
         matched = _match_rows(interventions, data)
         about += "" if matched is interventions else ", rows matched by their labels"
