@@ -40,7 +40,7 @@ CELLS = {
     "add_forward": Plan(128, 4, 1, 2048),
     "add_backward": Plan(128, 4, 2, 264),
 }
-"""Plans by kernel, the quickest of some forty each on an H200 (docs/performance.md) …"""
+"""Plans by kernel, the quickest of two to four dozen each on an H200 (docs/performance.md) …"""
 
 PAIRS = CELLS | {
     "project_forward": Plan(64, 4, 2, 528),
