@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from graphbam.nn import spd
-from graphbam.nn.device import compiled_on_gpu
+from graphbam.nn.device import TRITON, compiled_on_gpu
 from graphbam.nn.threads import crew_size, share
 
 RIDGE = 1e-6
@@ -97,7 +97,7 @@ def least_given_one(r: Tensor) -> Tensor:
             [0.6200, 1.0000, 0.6200],
             [0.0000, 0.6200, 1.0000]])
     """
-    if r.is_cuda or r.requires_grad:
+    if r.requires_grad or (r.is_cuda and TRITON):
         return least_at_once(r)
     d = r.shape[-1]
     off_diagonal = r - torch.diag_embed(r.diagonal(dim1=-2, dim2=-1))
