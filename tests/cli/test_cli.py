@@ -507,7 +507,7 @@ def test_directions_are_told_in_number(marks, says):
 
 @pytest.mark.parametrize("cut", [[], ["--fdr", 0.2], ["--threshold", 0.2], ["--objective", "shd"]])
 def test_directions_are_written_and_told(infer, table, toy_colliders, cut):
-    known = ("--require", "a -> c", "--require", "d -> c")  # toy weights find little by themselves
+    known = ("--require", "a -> c", "--required", "d -> c")  # both spellings; toy weights find little by themselves
     code, text, error, out = infer(table, *known, *cut, directions=("--colliders", toy_colliders))
     assert (code, error) == (0, "")
     assert {path.name for path in out.iterdir()} == FILES | {"arrows.csv", "dag.csv"}

@@ -79,8 +79,14 @@ def infer(
     threshold: Annotated[float | None, typer.Option(help="Smallest probability of a link in the graph.")] = None,
     fdr: Annotated[float | None, typer.Option(help="False-discovery target for links instead.")] = None,
     knowledge: Annotated[str | None, typer.Option(metavar="JSON", help="Prior knowledge in a file.")] = None,
-    forbid: Annotated[list[str] | None, typer.Option(metavar="'A -- B'", help="No such link; repeatable.")] = None,
-    require: Annotated[list[str] | None, typer.Option(metavar="'A -> B'", help="A certain link; repeatable.")] = None,
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option("--forbid", "--forbidden", metavar="'A -- B'", help="No such link; repeatable."),
+    ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option("--require", "--required", metavar="'A -> B'", help="A certain link; repeatable."),
+    ] = None,
     tiers: Annotated[str | None, typer.Option(metavar="'A, B | C'", help="Time order, earliest first.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
