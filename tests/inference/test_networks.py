@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,8 +13,8 @@ import torch
 import graphbam as gb
 from cases import each
 from graphbam.errors import ConfigError, WeightsError
-from graphbam.inference.networks import describe_device
-from graphbam.nn.weights import Header, Partner, load_weights, read_tensors
+from graphbam.inference.networks import describe_device, open_weights
+from graphbam.nn.weights import Header, Partner, load_weights, read_tensors, save_weights
 from graphbam.result import OrientationMissingError
 from standins import Contrast, Failing, PartialCorrelation, arrows_of
 
@@ -189,3 +190,19 @@ def test_a_table_that_does_not_fit_is_refused_before_the_network_runs(frame, tin
     one, other = gb.infer_many([frame, frame], weights=tiny_path)
     assert not one
     assert not other
+
+
+def test_weights_are_read_again_only_if_their_file_changed(tiny_path, tmp_path):
+    path = tmp_path / "own.safetensors"
+    shutil.copy(tiny_path, path)
+    before = open_weights(path)
+    assert open_weights(str(path)) is before
+    with torch.no_grad():
+        changed = load_weights(path)
+        changed.network.head.classes.bias += 1
+    save_weights(path, changed.network, changed.header)
+    after = open_weights(path)
+    assert after.header.checksum != before.header.checksum
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(WeightsError, match=r"own\.safetensors"):
+        open_weights(path)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 import torch
@@ -21,7 +23,7 @@ from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import MISSING, SET
 from graphbam.nn.structures import Structures
 from graphbam.nn.threads import threads
-from graphbam.nn.weights import Header, chunk_size, fits_partner, load_colliders, load_weights
+from graphbam.nn.weights import Header, chunk_size, find_weights, fits_partner, load_colliders, load_weights
 from graphbam.tables.prepare import Prepared
 
 CELLS_AT_ONCE = 4_000_000
@@ -114,7 +116,7 @@ def open_weights(weights: str | os.PathLike[str] | Weights, device: str = "auto"
         if not hasattr(weights, "probabilities"):
             raise ConfigError(f"weights={weights!r} are no weights. Pass a name, a path or loaded weights.")
         return weights
-    return load_weights(weights, choose_device(device))
+    return _load(load_weights, weights, device)
 
 
 def open_colliders(colliders: str | os.PathLike[str] | Colliders | None, device: str = "auto") -> Colliders | None:
@@ -125,7 +127,24 @@ def open_colliders(colliders: str | os.PathLike[str] | Colliders | None, device:
         if not hasattr(colliders, "answer"):
             raise ConfigError(f"colliders={colliders!r} are no collider weights. Pass a name, a path, or None.")
         return colliders
-    return load_colliders(colliders, choose_device(device))
+    return _load(load_colliders, colliders, device)
+
+
+Held = TypeVar("Held")
+Load: TypeAlias = Callable[[Path, torch.device], Held]
+
+
+def _load(load: Load[Held], source: str | os.PathLike[str], device: str) -> Held:
+    """Weights of a file, read and checked again only if it has changed: that takes as long as a small table."""
+    path = find_weights(source)
+    seen = path.stat()
+    loaded = _load_once(load, path, (seen.st_ino, seen.st_size, seen.st_mtime_ns), choose_device(device))
+    return cast(Held, loaded)
+
+
+@functools.lru_cache(maxsize=4)
+def _load_once(load: Load[object], path: Path, seen: tuple[int, ...], device: torch.device) -> object:
+    return load(path, device)
 
 
 def open_networks(config: InferConfig) -> Networks:
