@@ -8,44 +8,52 @@
     python runs/bench_network.py --device cuda --kernels
     python runs/bench_network.py --device cuda --attention
     python runs/bench_network.py --device cuda --steps
+    python runs/bench_network.py --device cuda --mix 40
+    python runs/bench_network.py --device cuda --designs answers --layers --kernels --steps --mix 40 --throughput
 
 On a GPU: forward and backward at (d=55, M=525, 16 tables) and (d=20, M=150, 32 tables), plain, compiled, and compiled
 and replayed as a CUDA graph; peak memory; the logarithm alone. On a CPU: the forward pass by `graphbam.nn.cpu`, with
 bfloat16 products where the processor has units for them and without, and through the layers as they train. With
 `--agreement`: how far the answers of the same weights differ between CPU and GPU, plain and compiled. With
 `--throughput`: tables a second in whole optimiser steps, where shapes are drawn as the paper draws them. With
-`--layers`: forward and backward of every kind of layer on its own. With `--kernels`: which kinds of kernels a pass
-consists of, and the ones that take longest. Both at four shapes. With `--attention`: attention layers by each of
-the kernels that PyTorch has for it, by tiles, over few attributes by sums of products too, and over samples in
-stretches. With `--steps`: whole optimiser steps of every answer, and which kinds of kernels they consist of.
+`--layers`: forward and backward of every kind of layer on its own, beside the operations and bytes that it cannot do
+without. With `--kernels`: which kinds of kernels a pass consists of, and the ones that take longest. Both at four
+shapes. With `--attention`: attention layers by each of the kernels that PyTorch has for it, by tiles, over few
+attributes by sums of products too, and over samples in stretches. With `--steps`: whole optimiser steps of every
+answer, and which kinds of kernels they consist of; with `--mix`, the same over so many shapes as training draws them.
+Several of these in one command are measured one after the other; without any, whole passes are.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import itertools
 import json
 import resource
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 from unittest import mock
 
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend
 from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.flop_counter import FlopCounterMode
 
 from graphbam.nn import cpu, edge_net, layers, spd, tiles
-from graphbam.nn.cost import forward_work
+from graphbam.nn.cost import H200_BF16, H200_BYTES, H200_FP32, forward_work
 from graphbam.nn.edge_net import CLASSES, EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import load_weights
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.values import sample_tables
-from graphbam.training.config import TrainConfig
-from graphbam.training.data import AnswerBatch, AnyBatch, Batch, Shape, shape_grid
+from graphbam.training.config import TrainConfig, task_of
+from graphbam.training.data import AnswerBatch, AnyBatch, Batch, Shape, draw_shapes, shape_grid
 from graphbam.training.loop import compile_at_scale
 from graphbam.training.objectives import AnswerTask, EdgeTask, edge_loss
 from graphbam.training.step import Stepper
@@ -96,6 +104,9 @@ BACKENDS = {
 Inputs = tuple[Tensor | list[Tensor], ...]
 """What a layer is given; the features of pairs come as a list."""
 
+Times = dict[str, list[float]]
+"""Milliseconds of every launch, by the name of the kernel."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -108,6 +119,7 @@ def main() -> None:
     parser.add_argument("--kernels", action="store_true", help="kinds of kernels, instead of whole passes")
     parser.add_argument("--attention", action="store_true", help="attention by each kernel, instead of whole passes")
     parser.add_argument("--steps", action="store_true", help="whole optimiser steps, instead of passes")
+    parser.add_argument("--mix", type=int, metavar="SHAPES", help="the same over so many shapes as training draws them")
     parser.add_argument("--stretch", type=int, help="most samples that see each other; default: what the design has")
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -118,23 +130,30 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    if options.agreement:
-        print_agreement(options.agreement)
-        return
-    if options.attention:
-        print_attention(options.device)
-        return
+    sections = list(choose_sections(options))
+    for section in sections:
+        section(options.device)
+    if not sections:
+        print_passes(options)
+
+
+def choose_sections(options: argparse.Namespace) -> Iterator[Callable[[str], None]]:
+    """What was asked for instead of whole passes."""
     if options.steps:
-        print_steps(options.device)
-        return
-    if options.throughput:
-        for design in options.designs:
-            print_throughput(design, options.device)
-        return
-    if options.layers or options.kernels:
-        for design in options.designs:
-            (print_layers if options.layers else print_kernels)(design, options.device)
-        return
+        yield print_steps
+    if options.mix:
+        yield partial(print_mix, options.mix)
+    for of_design in (print_throughput, print_layers, print_kernels):
+        if getattr(options, of_design.__name__.removeprefix("print_")):
+            yield from (partial(of_design, design) for design in options.designs)
+    if options.attention:
+        yield print_attention
+    if options.agreement:
+        yield lambda device: print_agreement(options.agreement)
+
+
+def print_passes(options: argparse.Namespace) -> None:
+    """Whole passes at the two shapes, beside their floors."""
     rows = on_gpu(options.designs, options.modes) if options.device == "cuda" else on_cpu(options.designs)
     names = list(rows[0])
     print("| " + " | ".join(names) + " |\n|" + "---|" * len(names))
@@ -252,27 +271,18 @@ def print_agreement(weights: str) -> None:
             print(f"{precision} {name}: largest {gap.abs().max():.2g}, mean {gap.abs().mean():.2g}")
 
 
-def print_throughput(design: str, device: str, cells: int = 480_000, repeats: int = 5) -> None:
+def print_throughput(design: str, device: str, cells: int = 480_000) -> None:
     """Tables a second if the shape of each is drawn evenly from the paper's grid, and of the slowest shape."""
-    task = AnswerTask() if DESIGNS[design]().answers else EdgeTask()
-    config = TrainConfig.paper(network=DESIGNS[design](), cells_per_step=cells, task=task.name)
-    network = EdgeNet(config.network).to(device)
-    if device == "cuda":
-        compile_at_scale(network.compile_blocks(), task, torch.device(device))
-    settings = {name: getattr(config, name) for name in ("weight_decay", "clip_norm", "ema_decay")}
-    seconds = {}
-    with own_stream(device):
-        stepper = Stepper(network, task, capture=device == "cuda", **settings)
-        for shape in sorted(shape_grid(config), key=lambda shape: -shape.n_samples * shape.n_variables):
-            batch = random_batch(shape, device, answers=isinstance(task, AnswerTask))
-            for _ in range(3):  # compiles, records, replays
-                stepper.step(batch, 1e-6)
-            began = synchronised_clock(device)
-            for _ in range(repeats):
-                stepper.step(batch, 1e-6)
-            seconds[shape] = (synchronised_clock(device) - began) / (repeats * shape.n_tables)
+    task = AnswerTask.name if DESIGNS[design]().answers else EdgeTask.name
+    config = TrainConfig.paper(network=DESIGNS[design](), cells_per_step=cells, task=task)
+    stepper, seconds = begin_steps(config, device), {}
+    for shape in sorted(shape_grid(config), key=lambda shape: -shape.n_samples * shape.n_variables):
+        seconds[shape] = time_step(stepper, shape, device)[0] / 1e3 / shape.n_tables
     mean, slowest = statistics.mean(seconds.values()), max(seconds, key=lambda shape: seconds[shape])
-    print(f"{design}: {1 / mean:.0f} tables/s over {len(seconds)} shapes; slowest {slowest} {1 / seconds[slowest]:.0f}")
+    print(
+        f"{design}: {1 / mean:.0f} tables/s over {len(seconds)} shapes; slowest {slowest} {1 / seconds[slowest]:.0f}",
+        flush=True,
+    )
 
 
 def random_batch(shape: Shape, device: str, *, answers: bool) -> AnyBatch:
@@ -289,10 +299,55 @@ def print_layers(design: str, device: str) -> None:
     """Milliseconds of forward and backward of the layers of each kind, with what the network gives them as input."""
     network = EdgeNet(DESIGNS[design]()).to(device)
     for shape in MORE_SHAPES.values():
-        print(f"\n{design}, {shape}\n| kind | layers | ms each | ms |\n|---|---|---|---|")
+        print(f"\n{design}, {shape}\n| kind | layers | ms each | GFLOP each | MB each | floor each | ms | floor |")
+        print("|" + "---|" * 8)
+        totals = [0.0, 0.0]
         for kind, met in meet_layers(network, shape, device).items():
-            milliseconds = time_layer(*met[-1], device)
-            print(f"| {kind} | {len(met)} | {milliseconds:.2f} | {len(met) * milliseconds:.2f} |", flush=True)
+            milliseconds, work = time_layer(*met[-1], device), count_layer(*met[-1])
+            whole = [len(met) * milliseconds, len(met) * work.floor()]
+            totals = [total + part for total, part in zip(totals, whole, strict=True)]
+            print(
+                f"| {kind} | {len(met)} | {milliseconds:.2f} | {work} | {whole[0]:.2f} | {whole[1]:.2g} |", flush=True
+            )
+        print(f"| all of these | | | | | | {totals[0]:.2f} | {totals[1]:.2g} |", flush=True)
+
+
+class LayerWork(NamedTuple):
+    """What forward and backward of a layer cannot do without."""
+
+    operations: float
+    """Of its products, forward and back; whatever is computed again does not count."""
+    bytes: float
+    """Inputs read and outputs written, then both read and slopes of inputs written: whatever else moves need not."""
+    speed: float
+    """Operations a second that an H200 reaches in the precision of the output."""
+
+    def floor(self) -> float:
+        """Milliseconds below which no code comes on an H200."""
+        return 1e3 * max(self.operations / self.speed, self.bytes / H200_BYTES)
+
+    def __str__(self) -> str:
+        return f"{self.operations / 1e9:.3g} | {self.bytes / 1e6:.3g} | {self.floor():.2g}"
+
+
+def count_layer(layer: nn.Module, inputs: Inputs) -> LayerWork:
+    """Operations are counted where tensors have a shape and nothing else, and layers are plain ones."""
+    layer, inputs = copy.deepcopy(layer).to("meta"), tree_map(shape_only, inputs)
+    with FlopCounterMode(display=False) as counter:
+        out = layer(*inputs)
+        out.backward(torch.ones_like(out))
+    read, written = (sum(part.nbytes for part in tree_leaves(parts)) for parts in (inputs, out))
+    speed = H200_BF16 if out.dtype == torch.bfloat16 else H200_FP32
+    return LayerWork(counter.get_total_flops(), 3 * read + 2 * written, speed)
+
+
+def shape_only(part: Tensor) -> Tensor:
+    return part.detach().to("meta").requires_grad_(part.ndim > 1)
+
+
+def leaves_of(layer: nn.Module, inputs: Inputs) -> list[Tensor]:
+    """What slopes are asked for: of inputs and of weights."""
+    return [part for part in tree_leaves(inputs) if part.requires_grad] + list(layer.parameters())
 
 
 def meet_layers(
@@ -327,39 +382,67 @@ def print_kernels(design: str, device: str, most: int = 15) -> None:
         print_kinds(profile_pass(network, x_bmd), most)
 
 
-def print_kinds(times: dict[str, list[float]], most: int = 15) -> None:
-    """Time and launches by kind of kernel, and the longest kernels."""
-    kinds: dict[str, list[float]] = {}
+def print_kinds(times: Times, most: int = 15, n_steps: int = 1) -> None:
+    """Time and launches by kind of kernel, a mean over steps, and the longest kernels."""
+    kinds: Times = {}
     for name, parts in times.items():
         kind = next((k for k, words in KERNELS.items() if any(w in name.lower() for w in words)), "other")
         kinds.setdefault(kind, []).extend(parts)
     print("| kind of kernel | launches | ms |\n|---|---|---|")
     for kind, parts in sorted(kinds.items(), key=lambda item: -sum(item[1])):
-        print(f"| {kind} | {len(parts)} | {sum(parts):.2f} |")
+        print(f"| {kind} | {len(parts) / n_steps:.0f} | {sum(parts) / n_steps:.2f} |")
     for name, parts in sorted(times.items(), key=lambda item: -sum(item[1]))[:most]:
-        print(f"{sum(parts):8.3f} ms {len(parts):5d} × {name[:90]}", flush=True)
+        print(f"{sum(parts) / n_steps:8.3f} ms {len(parts) / n_steps:6.0f} × {name[:90]}", flush=True)
 
 
 def print_steps(device: str) -> None:
     """Whole optimiser steps of every answer, by Muon: milliseconds, and the kinds of kernels they consist of."""
-    task, config = AnswerTask(), TrainConfig.answers(network=DESIGNS["answers"]())
-    network = EdgeNet(config.network).to(device)
+    stepper = begin_steps(TrainConfig.answers(network=DESIGNS["answers"]()), device)
+    for sizes in STEPPED:
+        milliseconds, work = time_step(stepper, Shape(*sizes), device)
+        print(f"\n{sizes}: {milliseconds:.2f} ms a step")
+        print_kinds(profile(work, device))
+
+
+def print_mix(n_shapes: int, device: str) -> None:
+    """The same over shapes as training draws them: mean step, tables a second, slowest shapes, kinds of kernels."""
+    config = TrainConfig.answers(network=DESIGNS["answers"](), window=n_shapes)
+    stepper, times, milliseconds = begin_steps(config, device), Times(), dict[Shape, float]()
+    drawn = Counter(draw_shapes(torch.Generator().manual_seed(0), config, config.curriculum_steps))
+    for shape, count in sorted(drawn.items(), key=lambda item: -item[0].n_samples * item[0].n_variables):
+        milliseconds[shape], work = time_step(stepper, shape, device)
+        for name, parts in profile(work, device).items():
+            times.setdefault(name, []).extend(count * parts)
+    whole = sum(count * milliseconds[shape] for shape, count in drawn.items())
+    n_tables = sum(count * shape.n_tables for shape, count in drawn.items())
+    mean, tables = whole / n_shapes, 1e3 * n_tables / whole
+    print(f"\n{n_shapes} shapes, {len(drawn)} of them distinct: {mean:.2f} ms a step, {tables:.0f} tables/s")
+    for shape in sorted(drawn, key=lambda shape: -drawn[shape] * milliseconds[shape])[:5]:
+        print(f"{drawn[shape]} × {tuple(shape)}: {milliseconds[shape]:.2f} ms")
+    print_kinds(times, n_steps=n_shapes)
+
+
+def begin_steps(config: TrainConfig, device: str) -> Stepper:
+    """Steps as a run of this config takes them, of a fresh network."""
+    task, network = task_of(config), EdgeNet(config.network).to(device)
     if device == "cuda":
         compile_at_scale(network.compile_blocks(), task, torch.device(device))
     settings = {name: getattr(config, name) for name in ("weight_decay", "clip_norm", "ema_decay")}
-    stepper = Stepper(network, task, capture=device == "cuda", muon=True, **settings)
-    for sizes in STEPPED:
-        batch = random_batch(Shape(*sizes), device, answers=True)
-        for _ in range(3):  # compiles, records, replays
-            stepper.step(batch, 1e-6)
-        began = synchronised_clock(device)
-        for _ in range(5):
-            stepper.step(batch, 1e-6)
-        print(f"\n{sizes}: {(synchronised_clock(device) - began) * 200:.2f} ms a step")
-        print_kinds(profile(partial(stepper.step, batch, 1e-6), device))
+    return Stepper(network, task, capture=device == "cuda", muon=config.optimizer == "muon", **settings)
 
 
-def profile_pass(network: EdgeNet, x_bmd: Tensor) -> dict[str, list[float]]:
+def time_step(stepper: Stepper, shape: Shape, device: str, repeats: int = 5) -> tuple[float, Callable[[], None]]:
+    """Milliseconds of one step at a shape, and the step itself."""
+    work = partial(stepper.step, random_batch(shape, device, answers=isinstance(stepper.task, AnswerTask)), 1e-6)
+    for _ in range(3):  # compiles, records, replays
+        work()
+    began = synchronised_clock(device)
+    for _ in range(repeats):
+        work()
+    return (synchronised_clock(device) - began) * 1e3 / repeats, work
+
+
+def profile_pass(network: EdgeNet, x_bmd: Tensor) -> Times:
     """Milliseconds of every launch of one pass, by the name of the kernel; of every operation, on a CPU."""
 
     def work() -> None:
@@ -369,14 +452,14 @@ def profile_pass(network: EdgeNet, x_bmd: Tensor) -> dict[str, list[float]]:
     return profile(work, x_bmd.device.type)
 
 
-def profile(work: Callable[[], None], device: str) -> dict[str, list[float]]:
+def profile(work: Callable[[], None], device: str) -> Times:
     """Milliseconds of every launch, by the name of the kernel; of every operation, on a CPU."""
     on_gpu = device == "cuda"
     kind = torch.profiler.ProfilerActivity.CUDA if on_gpu else torch.profiler.ProfilerActivity.CPU
     with torch.profiler.profile(activities=[kind]) as profiler:
         work()
         synchronised_clock(device)
-    times: dict[str, list[float]] = {}
+    times: Times = {}
     for event in profiler.events():
         microseconds = event.device_time if on_gpu else event.self_cpu_time_total
         times.setdefault(event.name, []).append(microseconds / 1e3)
@@ -441,9 +524,7 @@ def time_kernel(axis: layers.Axis, shapes: Sequence[tuple[int, int, int]], devic
 
 def time_layer(layer: nn.Module, inputs: Inputs, device: str) -> float:
     inputs = tree_map(lambda part: part.detach().clone().requires_grad_(part.ndim > 1), inputs)
-    grad = torch.ones_like(layer(*inputs))
-
-    leaves = [part for part in tree_leaves(inputs) if part.requires_grad] + list(layer.parameters())
+    grad, leaves = torch.ones_like(layer(*inputs)), leaves_of(layer, inputs)
 
     def work() -> None:
         torch.autograd.grad(layer(*inputs), leaves, grad, allow_unused=True)

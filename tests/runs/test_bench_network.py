@@ -1,8 +1,12 @@
 """runs/bench_network.py: every kind of layer has its line, those that are given lists too."""
 
-import pytest
+from argparse import Namespace
 
-from graphbam.nn.layers import KERNELS
+import pytest
+import torch
+
+from graphbam.nn.layers import KERNELS, AxialAttention, Dense
+from graphbam.training.config import TrainConfig
 
 
 @pytest.mark.parametrize(
@@ -15,9 +19,24 @@ def test_all_kinds_of_layers_are_timed(run_script, tiny_config, monkeypatch, cap
         monkeypatch.setitem(script["MORE_SHAPES"], name, (2, 9, 5))
     monkeypatch.setitem(script["DESIGNS"], design, lambda: config)
     script["print_layers"](design, "cpu")
-    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if " | " in line]
-    assert {line[0].removeprefix("| ") for line in lines} >= kinds
-    assert all(float(line[2]) >= 0 for line in lines if line[1].isdigit())
+    lines = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if " | " in line]
+    assert {line[0] for line in lines} >= kinds
+    measured = [list(map(float, line[1:])) for line in lines if line[1].isdigit()]
+    assert all(work > 0 and moved > 0 and each > 0 for _, each, work, moved, *_ in measured)
+    assert sum(line[0].startswith("all of these") for line in lines) == len(script["MORE_SHAPES"])
+
+
+def test_work_of_a_layer_is_counted_forward_and_back(run_script):
+    count, cells, c = run_script("bench_network", run_name="bench_network")["count_layer"], 2 * 6 * 5, 16
+    x_bmdc = torch.randn(2, 6, 5, c)
+    dense = count(Dense(c, 2 * c), (x_bmdc,))
+    assert dense.operations == 3 * cells * 2 * (c * 2 * c + 2 * c * c)  # forward, slopes of cells, slopes of weights
+    assert dense.bytes == 5 * cells * c * x_bmdc.element_size()
+    whole = count(AxialAttention(c, 2, "samples", project=True), (x_bmdc,))
+    assert whole.operations == 3 * cells * (2 * 4 * c * c + 2 * 2 * c * 6)
+    in_half = count(Dense(c, 2 * c), (x_bmdc.bfloat16(),))
+    assert (in_half.operations, in_half.bytes) == (dense.operations, dense.bytes / 2)
+    assert in_half.floor() < dense.floor()
 
 
 def test_kernels_are_counted_by_kind(run_script, tiny_config, monkeypatch, capsys):
@@ -40,6 +59,49 @@ def test_whole_steps_are_timed_and_taken_apart(run_script, tiny_config, monkeypa
     out = capsys.readouterr().out
     assert all(float(line.split()[-4]) > 0 for line in out.splitlines() if line.endswith("ms a step"))
     assert out.count("ms a step") == out.count("| other |") == 2
+
+
+@pytest.fixture
+def tiny_runs(run_script, tiny_config, monkeypatch):
+    """The script with a tiny network and few small shapes to draw from."""
+    script = run_script("bench_network", run_name="bench_network")
+    config = tiny_config("default", marks=True, answers=True)
+    monkeypatch.setitem(script["DESIGNS"], "answers", lambda: config)
+    grid = {"variables": (2, 4), "samples": (6, 12), "stagger": 1, "cells_per_step": 48, "min_tables": 1}
+
+    class Tiny(TrainConfig):
+        @classmethod
+        def answers(cls, **changes):
+            return TrainConfig.answers(**(grid | changes))
+
+        @classmethod
+        def paper(cls, **changes):
+            return TrainConfig.paper(**(changes | grid))
+
+    monkeypatch.setitem(script["print_mix"].__globals__, "TrainConfig", Tiny)
+    return script
+
+
+def test_steps_are_timed_over_shapes_as_training_draws_them(tiny_runs, capsys):
+    tiny_runs["print_mix"](6, "cpu")
+    head, *rest = capsys.readouterr().out.strip().splitlines()
+    assert head.startswith("6 shapes, ")
+    milliseconds, tables = (float(head.split(unit)[0].split()[-1]) for unit in (" ms a step", " tables/s"))
+    assert milliseconds > 0
+    assert tables > 0
+    slowest = [line for line in rest if line.endswith(" ms")]
+    assert 1 <= len(slowest) <= 4
+    assert sum(int(line.split()[0]) for line in slowest) == 6
+    assert any(line.startswith("| other |") for line in rest)
+
+
+def test_sections_are_measured_one_after_the_other(tiny_runs, capsys):
+    asked = dict.fromkeys(("steps", "layers", "kernels", "attention", "agreement"), None)
+    options = Namespace(device="cpu", designs=["answers"], mix=2, throughput=True, **asked)
+    tiny_runs["run"](options)
+    out = capsys.readouterr().out
+    assert out.index("2 shapes, ") < out.index("answers: ")
+    assert "over 4 shapes" in out
 
 
 def test_attention_is_timed_by_every_kernel(run_script, monkeypatch, capsys):
