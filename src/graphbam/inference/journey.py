@@ -49,7 +49,8 @@ from graphbam.inference.networks import (
 from graphbam.inference.reading import describe_source, read_source, refuse_size
 from graphbam.inference.settings import FLAT, PARTS, InferConfig, Settings, read_settings, show_settings
 from graphbam.inference.stability import Stability, count_links, measure_stability
-from graphbam.nn.cost import Progress, be_silent, estimate_seconds, spell_seconds
+from graphbam.nn.cost import Progress, be_silent, estimate_seconds, spell_seconds, threads_for
+from graphbam.nn.threads import threads
 from graphbam.result import Failure, Result
 from graphbam.sparse import SparseResult
 from graphbam.tables.domain import judge_domain
@@ -207,7 +208,9 @@ def _prepare(data: Any, config: InferConfig, name: str | None = None) -> Prepare
     try:
         table = read_source(data, config, name)
         table = table if name is None else dataclasses.replace(table, source=name)
-        ready = prepare(table, config.prepare)
+        n_rows, n_columns = table.shape
+        with threads(threads_for(2 * n_rows * n_columns**2)):
+            ready = prepare(table, config.prepare)
     except MemoryError:
         raise refuse_size(data, name) from None
     if config.knowledge:

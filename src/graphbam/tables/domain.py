@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from graphbam.tables.algebra import multiply
 from graphbam.tables.table import Matrix
 
 FEATURES = {
@@ -164,7 +165,7 @@ def _sum_correlations(x_md: Matrix) -> tuple[float, float, float]:
     z_md = _scale(x_md)
     total = squares = strongest = 0.0
     for start in range(0, z_md.shape[1], COLUMNS_AT_ONCE):
-        r_kd = np.abs(z_md[:, start : start + COLUMNS_AT_ONCE].T @ z_md)
+        r_kd = np.abs(multiply(z_md[:, start : start + COLUMNS_AT_ONCE].T, z_md))
         r_kd[np.arange(len(r_kd)), start + np.arange(len(r_kd))] = 0.0
         total += float(r_kd.sum())
         squares += float(np.square(r_kd).sum())
@@ -175,8 +176,7 @@ def _sum_correlations(x_md: Matrix) -> tuple[float, float, float]:
 def correlate(x_md: Matrix) -> Matrix:
     """Correlations of all pairs of columns, shape (D, D); 0 for constant ones."""
     z_md = _scale(x_md)
-    product: Matrix = z_md.T @ z_md
-    return product
+    return multiply(z_md.T, z_md)
 
 
 def _scale(x_md: Matrix) -> Matrix:

@@ -41,6 +41,7 @@ import torch
 from torch import Tensor
 
 from graphbam.errors import Setting, TableError
+from graphbam.tables.algebra import find_axes, multiply
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
 from graphbam.tables.domain import correlate, describe_table
 from graphbam.tables.rows import RowOrder, count_rows, find_copies, read_order
@@ -401,7 +402,7 @@ def _check_meetings(gaps: BoolMatrix, names: Sequence[str], source: str, notes: 
         return
     seen_md = (~gaps).astype(np.float32)
     i, j = np.triu_indices(len(names), 1)
-    met_n = (seen_md.T @ seen_md)[i, j]
+    met_n = multiply(seen_md.T, seen_md)[i, j]
     apart = np.flatnonzero(met_n < LEAST_ROWS)
     if len(apart) == len(met_n):
         raise TableError(
@@ -725,7 +726,7 @@ def _find_bound(r_dd: Matrix) -> Indices:
     """Columns that take part in the null space of a correlation matrix."""
     if len(r_dd) > 500:
         return np.empty(0, dtype=np.int64)
-    values, vectors = np.linalg.eigh(r_dd)
+    values, vectors = find_axes(r_dd)
     null = np.abs(vectors[:, values < 1e-11 * len(r_dd)])
     return np.flatnonzero((null > 1e-5).any(axis=1)) if null.size else np.empty(0, dtype=np.int64)
 

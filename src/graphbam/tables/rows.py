@@ -23,6 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbam.tables.algebra import regress
+
 SIGNIFICANT = 11.0
 """Lags count as long as M ρ_i(k) ρ_j(k) exceeds this: one independent table in a thousand does so at the first lag."""
 
@@ -163,8 +165,8 @@ def find_order(z_md: NDArray[np.float64]) -> NDArray[np.float64] | None:
         return z_md[:, never_turns_d]
     if n_samples <= 2 * n_variables:  # so few rows that some combination is always near
         return None
-    score_m = [NormalDist().inv_cdf((m + 0.5) / n_samples) for m in range(n_samples)]
-    key_m = z_md @ np.linalg.lstsq(z_md, score_m, rcond=None)[0]
+    score_m = np.array([NormalDist().inv_cdf((m + 0.5) / n_samples) for m in range(n_samples)])
+    key_m = regress(z_md, score_m[:, None])[:, 0]
     rank_m = key_m.argsort().argsort()
     return key_m[:, None] if np.corrcoef(rank_m, np.arange(n_samples))[0, 1] >= SORTED else None
 
@@ -173,7 +175,7 @@ def _leave(z_md: NDArray[np.float64], order_mk: NDArray[np.float64]) -> NDArray[
     """What the order of the rows leaves of the columns; nothing, and so no column, where it leaves only rounding."""
     trend_mk = np.polynomial.legendre.legvander(np.linspace(-1, 1, len(z_md)), TREND_DEGREE)
     design_mk = np.column_stack([trend_mk, order_mk])
-    left_md = z_md - design_mk @ np.linalg.lstsq(design_mk, z_md, rcond=None)[0]
+    left_md = z_md - regress(design_mk, z_md)
     return left_md[:, (left_md**2).sum(axis=0) > 1e-9 * (z_md**2).sum(axis=0)]
 
 
