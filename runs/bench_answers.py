@@ -5,7 +5,8 @@
 
 Sections, each with its own rows in SECTION.csv: `tables` (third-party tables), `pairs` (cause-effect pairs, columns
 swapped at random), `reversible` (links of linear Gaussian worlds that no data can direct), `hidden`, `calibration`
-(simulated tables of all kinds), `missing`, `interventions`, `time`. Prints target and measurement of each score, writes
+(simulated tables of all kinds), `missing`, `interventions`, `counts` (the worlds of `reversible` seen through counts,
+and as they are), `time`. Prints target and measurement of each score, writes
 them to targets.csv, and a reliability diagram of each answer, reliability.png, of the sections that have any.
 Time is held against that of other weights (`--beside`). Answers come from `graphbam.infer`, as a user gets them; means
 are over families, at most 600 rows of a table.
@@ -58,6 +59,8 @@ SHAPES = ((10, 200), (20, 500), (50, 500))
 first."""
 TIMED = ((10, 200), (20, 200), (50, 200), (100, 500))
 """The same of the tables that are timed."""
+COUNTED, DEPTHS = (30, 500), (-1.0, 2.0)
+"""Variables and samples of tables of counts, and the range of the logarithm of a variable's mean count."""
 FEWEST = 10
 """A point of a reliability diagram stands for so many claims at least."""
 
@@ -389,6 +392,39 @@ def one_target_each_nonlinear(rng: torch.Generator, n_tables: int, n_variables: 
     return one_target_each(rng, n_tables, n_variables, n_samples, is_linear=False)
 
 
+def judge_counts(judge: Judge) -> Outcome:
+    """Linear Gaussian systems as they are, and as the Poisson counts that one meets of them."""
+    rows = []
+    for number, (name, config) in enumerate(linear_gaussian_worlds().items()):
+        for table, problem in enumerate(judge.simulate(config, COUNTED, 2, number)):
+            rng = np.random.default_rng(mix_seed(SEED, number, table))
+            for seen in (problem, dataclasses.replace(problem, x_md=count_events(problem.x_md, rng))):
+                is_counted = seen is not problem
+                rows.append({"world": name, "table": table, "counted": is_counted} | find_links(judge, seen))
+    frame = pd.DataFrame(rows)
+    scores: dict[str, float] = {}
+    for is_counted, some in frame.groupby("counted"):
+        of_what = "counts" if is_counted else "as they are"
+        scores[f"skeleton_ap, {of_what}"] = some["skeleton_ap"].mean()
+        scores[f"links found, {of_what}"] = some["found"].sum() / some["links"].sum()
+        scores[f"false of those named, {of_what}"] = 1 - some["found"].sum() / max(some["named"].sum(), 1)
+    return Outcome(scores, rows)
+
+
+def count_events(x_md: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Poisson counts whose logarithms of rates are the variables, each around a mean of its own."""
+    return rng.poisson(np.exp(rng.uniform(*DEPTHS, x_md.shape[1]) + x_md)).astype(float)
+
+
+def find_links(judge: Judge, problem: Problem) -> Row:
+    """Links of one table, those named at one half, and the true ones among them."""
+    result, truth_dd = judge.infer(problem), skeleton(problem.adjacency)
+    named_dd = result.skeleton().adjacency
+    ap = average_precision(pair_values(truth_dd), pair_values(result.probabilities[..., SKELETON]))
+    numbers = {"links": truth_dd.sum() // 2, "named": named_dd.sum() // 2, "found": (truth_dd & named_dd).sum() // 2}
+    return numbers | {"skeleton_ap": ap}
+
+
 def judge_time(judge: Judge) -> Outcome:
     """Seconds per table, directions and graph included, in turn with the weights beside; the least of five of each.
 
@@ -430,6 +466,7 @@ SECTIONS: dict[str, Callable[[Judge], Outcome]] = {
     "calibration": judge_calibration,
     "missing": judge_missing,
     "interventions": judge_interventions,
+    "counts": judge_counts,
     "time": judge_time,
 }
 

@@ -13,7 +13,8 @@
 
 On a GPU: forward and backward at (d=55, M=525, 16 tables) and (d=20, M=150, 32 tables), plain, compiled, and compiled
 and replayed as a CUDA graph; peak memory; the logarithm alone. On a CPU: the forward pass by `graphbam.nn.cpu`, with
-bfloat16 products where the processor has units for them and without, and through the layers as they train. With
+bfloat16 products where the processor has units for them and without, and through the layers as they train, beside
+what counted operations take at the speed of large products. With
 `--agreement`: how far the answers of the same weights differ between CPU and GPU, plain and compiled. With
 `--throughput`: tables a second in whole optimiser steps, where shapes are drawn as the paper draws them. With
 `--layers`: forward and backward of every kind of layer on its own, beside the operations and bytes that it cannot do
@@ -170,11 +171,19 @@ def print_passes(options: argparse.Namespace) -> None:
 
 def on_cpu(designs: list[str]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
+    speed = {kind: measure_products(kind) for kind in (torch.float32, torch.bfloat16)}
+    print("; ".join(f"{kind}: {one / 1e9:.0f} GFLOP/s" for kind, one in speed.items()))
     for design in designs:
         network = EdgeNet(DESIGNS[design]()).eval()
         for d, m in ((20, 200), (50, 200), (100, 500), (100, 1000)):
             x_bmd = torch.randn(1, m, d, generator=torch.Generator().manual_seed(0))
-            row: dict[str, object] = {"design": design, "d": d, "M": m}
+            work = forward_work(network.config, 1, m, d)
+            definite = (work.definite + work.inverses) / speed[torch.float32]
+            floors = {
+                f"floor in {name}": work.products / speed[kind] + definite
+                for name, kind in (("float32", torch.float32), ("bfloat16", torch.bfloat16))
+            }
+            row: dict[str, object] = {"design": design, "d": d, "M": m} | floors
             for way in ("bfloat16", "float32", "layers"):
                 network.mixed_precision = way == "bfloat16"
                 with torch.no_grad(), mock.patch.object(cpu, "is_quick", lambda x, way=way: way != "layers"):
@@ -183,6 +192,16 @@ def on_cpu(designs: list[str]) -> list[dict[str, object]]:
                     row["peak GiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
             rows.append(row)
     return rows
+
+
+def measure_products(kind: torch.dtype, size: int = 3072) -> float:
+    """Operations a second of large products on this CPU, the best of three."""
+    a, seconds = torch.ones(size, size, dtype=kind), []
+    for _ in range(3):
+        began = time.perf_counter()
+        torch.mm(a, a)
+        seconds.append(time.perf_counter() - began)
+    return 2 * size**3 / min(seconds)
 
 
 def time_on_cpu(network: EdgeNet, x_bmd: Tensor, way: str, repeats: int = 3) -> dict[str, object]:

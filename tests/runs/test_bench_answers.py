@@ -60,7 +60,7 @@ def test_every_section_measures_what_has_a_target(run_script, weights, data, tmp
     script["main"]()
     lines = pd.read_csv(tmp_path / "out" / "targets.csv")
     held = lines[lines["target"].notna()]
-    wanted = {(section, score) for section in sections for score in script["TARGETS"][section]}
+    wanted = {(section, score) for section in sections for score in script["TARGETS"].get(section, {})}
     assert set(zip(held["section"], held["score"], strict=True)) == wanted
     assert set(held["met"][held["section"] != "time"]) <= {"yes", "no"}
     assert set(held["met"][held["section"] == "time"]) == {"not said"}  # there is nothing beside
@@ -85,3 +85,10 @@ def test_each_variable_is_set_as_often_and_then_ignores_its_parents(run_script, 
         for i, j in adj_ee.nonzero().tolist():
             is_set = set_me[:, j]
             assert abs(np.corrcoef(x_me[is_set, i], x_me[is_set, j])[0, 1]) < 0.15
+
+
+def test_counts_follow_their_rates(run_script):
+    script = run_script("bench_answers", run_name="bench_answers")
+    x_md = np.repeat(np.linspace(-2, 2, 5), 4000)[:, None]
+    mean_k = script["count_events"](x_md, np.random.default_rng(0)).reshape(5, -1).mean(axis=1)
+    assert np.diff(np.log(mean_k)) == pytest.approx(1, abs=0.15)
