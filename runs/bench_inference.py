@@ -8,8 +8,9 @@
 Every size runs in a process of its own: memory is its peak, and the first answer includes import and loading. What the
 user would see beforehand, the estimate, is printed as soon as the process announces it. With `--beside`, methods of the
 benchmark take turns with graphbam on one simulated table of each size, the paper's: seconds and, in brackets, processor
-seconds, each the least of all rounds; where other work is on the same cores, only the latter say much. With `--command`, `graphbam infer` of a table of ten
-columns and 200 rows is timed from its start to its end, beside the import of torch alone.
+seconds, each the least of all rounds; where other work is on the same cores, only the latter say much. With
+`--command`, `graphbam infer` of a table of ten columns and 200 rows is timed from its start to its end, beside the
+import of torch alone.
 """
 
 from __future__ import annotations
