@@ -62,6 +62,32 @@ def test_sizes_leave_filled_cells_out(rng):
     assert "filled" not in result.to_dict()
 
 
+@each("share", [0.2, 0.5, 0.8])
+def test_rows_in_which_an_experiment_set_the_effect_say_nothing_of_its_causes(share):
+    rng = np.random.default_rng(int(10 * share))
+    x, e, f, own = rng.normal(size=(4, 600))
+    mask = np.zeros((600, 3), dtype=int)
+    mask[:, 1] = rng.random(600) < share
+    y = np.where(mask[:, 1], own, 0.8 * x + 0.6 * e)
+    result = gb.infer(np.column_stack([x, y, 0.8 * y + 0.6 * f]), interventions=mask)
+    table = result.effects().set_index(["a", "edge", "b"])
+    for pair in (("x0", "->", "x1"), ("x1", "->", "x2")):
+        assert table.loc[pair, "low"] < 0.8 < table.loc[pair, "high"]
+    assert result.was_set.sum(axis=0).tolist() == mask.sum(axis=0).tolist()
+    assert "was_set" not in result.to_dict()
+
+
+def test_an_open_link_is_measured_where_neither_was_set(rng):
+    set_md = np.zeros((200, 2), dtype=bool)
+    set_md[:150] = True
+    x_md = rng.normal(size=(200, 2))
+    x_md[150:, 1] = x_md[150:, 0]
+    x_md[150:] += 0.1 * rng.normal(size=(50, 2))
+    rows = Rows(x_md, 200, set_md=set_md)
+    assert measure_pair(rows, 0, 1, [], is_arrow=False)[0] > 0.9
+    assert np.isnan(measure_pair(Rows(x_md, 200, set_md=np.ones_like(set_md)), 0, 1, [])[0])
+
+
 def test_too_few_measured_rows_have_no_size(rng):
     gaps = np.ones((100, 2), dtype=bool)
     gaps[:2] = False

@@ -11,7 +11,8 @@ sign: "not monotone". Of an open link both ways are looked at. If the interval h
 sign of the line, the sign is "unclear".
 
 Rows count in which none of the variables concerned was missing: what was filled in is what a line through all others,
-effects of b among them, expects.
+effects of b among them, expects. Rows in which an experiment set b say nothing of a → b, nor those in which it set
+either of an open link: there the others had no say.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def measure_pair(
     >>> bool(low < 1 < high), sign, measure_pair(rows, 0, 2, [])[3]
     (True, '+', 'not monotone')
     """
-    rows = rows.measured([i, j, *given])
+    rows = rows.measured([i, j, *given]).usual([j] if is_arrow else [i, j])
     free = rows.worth - len(given) - 2
     if free < 1:
         return math.nan, math.nan, math.nan, UNCLEAR
