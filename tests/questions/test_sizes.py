@@ -88,6 +88,21 @@ def test_an_open_link_is_measured_where_neither_was_set(rng):
     assert np.isnan(measure_pair(Rows(x_md, 200, set_md=np.ones_like(set_md)), 0, 1, [])[0])
 
 
+def test_sizes_are_in_deviations_of_what_was_measured(rng):
+    """Cells that were filled in spread less: half of a column like that made sizes wrong by a fifth."""
+    x, e, f = rng.normal(size=(3, 500))
+    x_md = np.column_stack([x, 0.5 * x + e, 0.5 * x + f])
+    gaps = np.zeros((500, 3), dtype=bool)
+    gaps[:, 0] = rng.random(500) < 0.5
+    result = gb.infer(np.where(gaps, np.nan, x_md))
+    rows = Rows.of(result)
+    there = x_md[~gaps[:, 0]]
+    size = measure_pair(rows, 0, 1, [])[0]
+    slope = np.polyfit(there[:, 0], there[:, 1], 1)[0]
+    assert size == pytest.approx(slope * there[:, 0].std() / x_md[:, 1].std(), rel=0.01)
+    assert rows.x_md[:, 1:] == pytest.approx(result.sample[:, 1:])
+
+
 def test_too_few_measured_rows_have_no_size(rng):
     gaps = np.ones((100, 2), dtype=bool)
     gaps[:2] = False

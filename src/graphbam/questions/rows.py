@@ -72,7 +72,7 @@ class Association:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows that a result keeps, as the network saw them: standardised, complete."""
+    """The rows that a result keeps, as the network saw them: complete, standardised by the cells that were measured."""
 
     x_md: Matrix
     """Shape (rows, D)."""
@@ -91,6 +91,7 @@ class Rows:
         used = float(result.provenance.get("n_rows_used") or len(result.sample))
         worth = float(result.provenance.get("n_rows_worth") or used)
         x_md = np.asarray(result.sample, dtype=np.float64)
+        x_md = x_md if result.filled is None else scale_by_measured(x_md, result.filled)
         return cls(x_md, len(x_md) * min(1.0, worth / used), result.filled, result.was_set)
 
     def measured(self, columns: Sequence[int]) -> Rows:
@@ -176,6 +177,23 @@ class Rows:
             for to_m, k in ((y_m, i), (x_m, j))
         )
         return Association(_correlate(x_m, y_m), _correlate(rank(x_m), rank(y_m)), curve)
+
+
+def scale_by_measured(x_md: Matrix, filled_md: BoolMatrix) -> Matrix:
+    """Columns in standard deviations of the cells that were not filled in, where they were in those of all cells.
+
+    What a line through other columns expects spreads less than what was measured.
+
+    Examples
+    --------
+    >>> x_md = np.array([[1.0], [-1.0], [0.0], [0.0]])
+    >>> scale_by_measured(x_md, x_md == 0).T.round(2).tolist()
+    [[0.71, -0.71, 0.0, 0.0]]
+    """
+    measured_d = np.ma.array(x_md, mask=filled_md).std(axis=0).filled(0.0)
+    spread_d = x_md.std(axis=0)
+    is_spread_d = (measured_d > 0) & (spread_d > 0)
+    return np.asarray(x_md * np.where(is_spread_d, spread_d, 1.0) / np.where(is_spread_d, measured_d, 1.0))
 
 
 def rank(x_m: Vector) -> Vector:
