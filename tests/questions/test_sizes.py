@@ -62,6 +62,30 @@ def test_sizes_leave_filled_cells_out(rng):
     assert "filled" not in result.to_dict()
 
 
+@each("n_ones", [1, 2, 4])
+def test_the_interval_holds_the_coefficient_of_a_rare_value(n_ones):
+    """The few rows draw the line to themselves: by how far they lie from it, intervals were next to nothing."""
+    held, signs = [], []
+    for seed in range(200):
+        e, f = np.random.default_rng(seed).normal(size=(2, 100))
+        rare = (np.arange(100) < n_ones) * 1.0
+        rows = Rows(np.column_stack([rare, rare + e, f]), 100)
+        _, low, high, _ = measure_pair(rows, 0, 1, [])
+        held.append(low < 1 < high)
+        signs.append(measure_pair(rows, 0, 2, [])[3])
+    assert np.mean(held) > 0.9
+    assert signs.count("unclear") > 180
+
+
+def test_the_interval_holds_the_coefficient_of_few_rows_with_uneven_noise():
+    held = []
+    for seed in range(400):
+        x, e = np.random.default_rng(seed).normal(size=(2, 20))
+        _, low, high, _ = measure_pair(Rows(np.column_stack([x, 0.5 * x + (0.3 + abs(x)) * e]), 20), 0, 1, [])
+        held.append(low < 0.5 < high)
+    assert np.mean(held) > 0.88
+
+
 @each("share", [0.2, 0.5, 0.8])
 def test_rows_in_which_an_experiment_set_the_effect_say_nothing_of_its_causes(share):
     rng = np.random.default_rng(int(10 * share))
