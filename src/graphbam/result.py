@@ -962,13 +962,14 @@ class Result(Answer):
         threshold: float | None = None,
         fdr: float | None = None,
         moral: bool = False,
+        hidden: bool = False,
         title: str | None = None,
         ax: Axes | None = None,
     ) -> Figure:
         """Draw the graph; parameters are those of `graphbam.plot`. A notebook shows the figure it returns."""
         from graphbam.output.figures import plot
 
-        return plot(self, path, cut=cut, threshold=threshold, fdr=fdr, moral=moral, title=title, ax=ax)
+        return plot(self, path, cut=cut, threshold=threshold, fdr=fdr, moral=moral, hidden=hidden, title=title, ax=ax)
 
     def report(
         self,
