@@ -177,7 +177,7 @@ class OrientedGraph(Graph):
     def to_networkx(self) -> Any:
         """As `Graph.to_networkx`; edges carry `skeleton`; in a ``DiGraph`` also `arrow` and `forced`.
 
-        A graph without a single link is a ``DiGraph``.
+        Those of a DAG carry `guessed` too. A graph without a single link is a ``DiGraph``.
         """
         result, place = super().to_networkx(), {name: k for k, name in enumerate(self.names)}
         result = result if result.size() else result.to_directed()
@@ -186,6 +186,8 @@ class OrientedGraph(Graph):
             if result.is_directed():
                 data["arrow"] = float(self.arrow_probability_dd[place[a], place[b]])
                 data["forced"] = bool(self.forced[place[a], place[b]])
+            if self.compelled_dd is not None:
+                data["guessed"] = bool(self.guessed[place[a], place[b]])
         return result
 
     def __reduce__(self) -> Any:

@@ -77,6 +77,19 @@ def test_forced_arrows_are_marked_in_every_format(tmp_path):
     assert "a,edge,b,probability,skeleton,forward,backward,forced" in to_csv(UNSURE)
 
 
+def test_guesses_of_a_dag_are_marked_in_every_format(tmp_path):
+    said = [[0, 0.9, 0.1], [0, 0, 0], [0, 0.1, 0]]
+    dag = OrientedGraph(UNSURE.names, UNSURE.adjacency, np.full((3, 3), 0.9), np.full((3, 3), 0.9), compelled_dd=said)
+    marks = {"b": False, "c": True}
+    assert {edge["b"]: edge["guessed"] for edge in json.loads(to_json(dag))["edges"]} == marks
+    graphml = nx.read_graphml(gb.export(dag, tmp_path / "g.graphml"))
+    assert {b: data["guessed"] for _, b, data in graphml.edges(data=True)} == marks
+    assert {b: data["guessed"] for _, b, data in dag.to_networkx().edges(data=True)} == marks
+    assert [line.count("arrowhead=vee") for line in to_dot(dag).splitlines() if "->" in line] == [0, 1]
+    assert [line.count("-.->") for line in to_mermaid(dag).splitlines() if "->" in line] == [0, 1]
+    assert "guessed" not in to_graphml(UNSURE)
+
+
 def test_an_arrow_less_likely_than_another_direction_is_forced():
     assert {link.b: link.is_forced for link in list_links(UNSURE)} == {"b": True, "c": False}
     assert not any(link.is_forced for link in list_links(Graph(UNSURE.names, UNSURE.adjacency)))
