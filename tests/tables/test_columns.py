@@ -53,6 +53,18 @@ def test_only_columns_that_are_named_are_coded(encode):
         read_table(frame, encode=["soils"])
 
 
+def test_free_text_with_gaps_is_no_category():
+    notes = [None if k % 3 else f"note {k} of {k * 7 % 10}" for k in range(300)]
+    frame = mixed_table(0)[["height", "width"]].assign(notes=notes)
+    table = read_table(frame, encode=True)
+    assert table.names == ("height", "width")
+    assert "column 'notes' holds text in which no entry repeats: taken for row labels and left out" in table.changes
+    with pytest.raises(TableError, match="'notes' holds text in which all 100 entries differ"):
+        read_table(frame, encode="notes")
+    twice = frame.assign(notes=[*notes[:-1], notes[0]])
+    assert read_table(twice, encode=True).names == ("height", "width", "notes")
+
+
 def test_numbers_that_are_given_are_used():
     frame = pd.DataFrame({"m": ["low", "high", "mid", None], "a": [1.0, 2, 4, 3]})
     table = read_table(frame, encode={"m": {"low": 1, "mid": 2, "high": 7}})

@@ -267,8 +267,8 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
         return Coded(None, mixed, is_label=not encode and _are_labels(cells), is_mixed=True)
     if not encode:
         return Coded(None, problem, is_label=_are_labels(cells))
-    if _are_labels(cells) and n_rows > 2:
-        return Coded(None, f"text in which all {n_rows} entries differ, so it cannot be coded", is_label=True)
+    if _are_labels(cells.dropna()) and n_text > 2:
+        return Coded(None, f"text in which all {n_text} entries differ, so it cannot be coded", is_label=True)
     levels, rule = order_levels(words.dropna().tolist())
     codes = {level: float(k) for k, level in enumerate(levels)}
     waiting = tuple(levels) if rule == BY_FREQUENCY else ()
@@ -283,7 +283,7 @@ def _spell_codes(codes: Mapping[Any, float], rule: str) -> str:
 
 
 def _are_labels(cells: pd.Series) -> bool:
-    """Text in every row, no two alike."""
+    """Text in every cell, no two alike."""
     return len(cells) > 1 and all(isinstance(cell, str) for cell in cells) and cells.is_unique
 
 
