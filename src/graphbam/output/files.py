@@ -610,6 +610,20 @@ def _move_into(draft: Path, folder: Path) -> None:
         raise
 
 
+def take_page(path: str | os.PathLike[str]) -> Path:
+    """Where a page goes; refused where its name would have another program open it, or none.
+
+    Examples
+    --------
+    >>> take_page("cells.pdf")
+    Traceback (most recent call last):
+    graphbam.errors.ConfigError: cells.pdf: a report is a page for a browser; end it in .html.
+    """
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"{path}: a report is a page for a browser; end it in .html.")
+    return Path(path)
+
+
 def write_text(path: Path, text: str) -> Path:
     """Write a file whole or not at all; missing folders are made."""
     with clear_errors(path):
