@@ -152,7 +152,7 @@ def test_nothing_set_is_told():
 
 @each("data, interventions, says", [
     (FRAME, "targets", "the column 'targets', which the table does not have"),
-    (with_column().replace("b", "bb"), "target", "names the target 'bb', which the table .* Did you mean 'b'"),
+    (with_column().replace("b", "bb"), "target", "the target 'bb', which .* Did you mean 'b'.* Say which columns"),
     (FRAME, SET[:5], "has 5 rows, the table 9"),
     (FRAME, 0 * SET + 1, "marks every cell of the table as set"),
     (FRAME, SET[:, :2], "has 2 columns, the table 3"),
@@ -198,7 +198,7 @@ def test_rows_of_an_experiment_count_in_full():
     assert prepare(read_experiment(x_md, set_md)).worth(300) == 300
 
 
-@each("given", [["b"] * 9, np.ones(9), {"b": [0, 1] * 4}, {"": FRAME, "b": pd.Series([1.0] * 9)}], ids=str)
+@each("given", [["b"] * 9, [], np.ones(9), {"b": [0, 1] * 4}, {"": FRAME, "b": pd.Series([1.0] * 9)}], ids=str)
 def test_a_list_is_refused_with_what_to_pass(given):
     with pytest.raises(TableError, match=r"interventions.* a single list of \d values\. Pass a mask"):
         read_experiment(None if isinstance(given, dict) and "" in given else FRAME, given)

@@ -7,7 +7,8 @@ be read so, else points between thousands and a decimal comma.
 
 Text, categories and dates become numbers only when asked (``encode``), because a code is a modelling choice:
 
-- dates and durations: days since the earliest; how dates may be written is in `graphbam.tables.spelling`;
+- dates and durations: days since the earliest, or more than the shortest; how dates may be written is in
+  `graphbam.tables.spelling`;
 - ordered categories, and lists given by the user: the position in that order; or the numbers given by the user;
 - two levels: 0 and 1, in alphabetical order;
 - levels that begin with different numbers ("18–25", "26–35", "1,000+"): ordered by those numbers, and refused if they
@@ -174,7 +175,8 @@ def _code_given_levels(column: pd.Series, levels: Levels) -> Coded:
     cells = blank_missing(column.astype(object))
     unknown = sorted({str(cell) for cell in cells.dropna() if cell not in codes})
     if unknown:
-        return Coded(None, f"the level {unknown[0]!r}, which encode does not list")
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        return Coded(None, f"the level{'s' if more else ''} {unknown[0]!r}{more}, which encode does not list")
     return Coded(_look_up(cells, codes), note)
 
 
@@ -199,7 +201,8 @@ def _code_dates(column: pd.Series, encode: bool) -> Coded:
     if not encode:
         return Coded(None, f"{kind}{first}")
     days = (column - column.min()) / pd.Timedelta(days=1)
-    return Coded(days.to_numpy(dtype=np.float64, na_value=np.nan), f"{kind} coded as days since the earliest")
+    since = "more than the shortest" if kind == "durations" else "since the earliest"
+    return Coded(days.to_numpy(dtype=np.float64, na_value=np.nan), f"{kind} coded as days {since}")
 
 
 def _code_objects(column: pd.Series, encode: bool) -> Coded:

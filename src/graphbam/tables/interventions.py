@@ -179,7 +179,8 @@ def _find_targets(cell: Any, names: Sequence[str], where: str) -> list[int]:
         return []
     for name in targets:
         if name not in names:
-            raise TableError(f"{where} names the target {name!r}, {not_among(name, list(names))}")
+            wanted = "Say which columns of the table were set, or nothing"
+            raise TableError(f"{where} names the target {name!r}, {not_among(name, list(names))} {wanted}.")
     return [names.index(name) for name in targets]
 
 
@@ -279,7 +280,9 @@ def _stack_tables(
 
 def _refuse_flat(value: Any, key: str) -> None:
     """A list of targets, or of zeros and ones, is neither a mask nor a table."""
-    if isinstance(value, (list, tuple, set, np.ndarray, pd.Series)) and len(value) and np.ndim(next(iter(value))) == 0:
+    if not isinstance(value, (list, tuple, set, np.ndarray, pd.Series)):
+        return
+    if not len(value) or np.ndim(next(iter(value))) == 0:
         raise TableError(
             Setting("interventions"),
             f"{f' has under {key!r}' if key else ' is'} a single list of {spell_count(len(value), 'value')}. Pass a "

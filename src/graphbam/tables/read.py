@@ -424,6 +424,8 @@ def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode
     if spoilt:
         where = "" if len(spoilt) == len(unreadable) else f"In {spell_columns(spoilt)}: "
         advice.append(f"{where}correct those cells, or empty those cells if they stand for missing values. Or use ")
+    elif any(isinstance(encode, Mapping) and name in encode for name in unreadable):
+        advice += ["List all levels in ", Setting("encode"), ", or use "]
     else:
         advice.append("Pass real parts, sizes or angles as columns of their own, or use " if is_complex else "Use ")
     text = [
