@@ -70,7 +70,9 @@ def test_numbers_that_are_given_are_used():
     table = read_table(frame, encode={"m": {"low": 1, "mid": 2, "high": 7}})
     np.testing.assert_array_equal(table.x_md[:, 0], [1, 7, 2, np.nan])
     assert "text coded as given ('low' → 1, 'mid' → 2, 'high' → 7)" in table.changes[0]
-    with pytest.raises(TableError, match="the level 'mid', which encode does not list. List all levels in encode, or"):
+    with pytest.raises(
+        TableError, match=r"the level 'mid', which encode does not list\. List all levels in encode, or"
+    ):
         read_table(frame, encode={"m": {"low": 1, "high": 7}})
     with pytest.raises(TableError, match="the levels 'high' and 1 more, which encode does not list"):
         read_table(frame, encode={"m": ["low"]})

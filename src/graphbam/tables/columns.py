@@ -67,6 +67,8 @@ class Coded:
     """Text in which no entry repeats, such as identifiers."""
     is_spoilt: bool = False
     """Numbers with text in fewer than half of the cells, or dates with few other cells: to be corrected, not coded."""
+    only_text: int | None = None
+    """The row of its only cell of text, among numbers; None if it has none, or several."""
     is_mixed: bool = False
     """Numbers in more than one unit: to be rewritten, not coded."""
     levels: tuple[str, ...] = ()
@@ -260,7 +262,8 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
     at = int(is_text.argmax())
     problem = f"text in {share} (first: row {cells.index[at] + 1}, {_shorten(cells.iloc[at])})"
     if n_text < cells.notna().sum():
-        return Coded(None, problem, is_spoilt=2 * n_text <= cells.notna().sum())
+        only = int(cells.index[at]) if n_text == 1 else None
+        return Coded(None, problem, is_spoilt=2 * n_text <= cells.notna().sum(), only_text=only)
     words = cells.astype("str").where(cells.notna(), None)
     distinct = words.dropna().unique().tolist()
     units = (find_units(distinct) if len(distinct) > 2 else {}) if encode else list_units(distinct)

@@ -421,7 +421,10 @@ def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode
         shown[0] = f"Complex data not supported: {shown[0]}"
     advice: list[str | Setting] = []
     spoilt = [name for name, one in unreadable.items() if one.is_spoilt]
-    if spoilt:
+    rows = {unreadable[name].only_text for name in spoilt}
+    if len(spoilt) > 1 and len(rows) == 1 and (row := rows.pop()) is not None:
+        advice.append(f"Take row {row + 1} out if it holds headings or units, or correct its cells. Or use ")
+    elif spoilt:
         where = "" if len(spoilt) == len(unreadable) else f"In {spell_columns(spoilt)}: "
         advice.append(f"{where}correct those cells, or empty those cells if they stand for missing values. Or use ")
     elif any(isinstance(encode, Mapping) and name in encode for name in unreadable):
