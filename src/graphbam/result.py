@@ -31,7 +31,7 @@ from graphbam.directions.arrows import (
 from graphbam.directions.cpdag import choose_links, expected_shd, forced_arrows, nearest_cpdag, possible_links
 from graphbam.directions.dag import nearest_dag, worth_drawing
 from graphbam.directions.immoralities import Beliefs, read_immoralities
-from graphbam.errors import GraphbamError, OrientationMissingError, ResultError, check_whole
+from graphbam.errors import GraphbamError, OrientationMissingError, ResultError, Setting, check_whole
 from graphbam.graphs.cut import EVEN, Cut, Objective, tidy_probabilities
 from graphbam.graphs.equivalence import sample_dags
 from graphbam.graphs.graph import (
@@ -636,6 +636,12 @@ class Result(Answer):
     def _beliefs(self) -> Beliefs:
         """All that is known of directions."""
         if not self.has_directions:
+            if self.provenance.get("settings", {}).get("directions") == "none":
+                raise OrientationMissingError(
+                    "this result has no directions, as was asked. Infer again without ",
+                    Setting("directions", "none"),
+                    ", or use skeleton(), which needs none.",
+                )
             raise OrientationMissingError(
                 "this result has no directions: nobody was asked for them. Infer again with weights that give them in "
                 "one pass, or with directions='two-step' and colliders=..., collider weights by name or path "
