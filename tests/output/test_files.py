@@ -322,6 +322,15 @@ def test_results_of_older_releases_are_replaced(result, directed, tmp_path):
     assert contents(tmp_path).keys() == FILES
 
 
+def test_pictures_are_not_exported_but_drawn(result, tmp_path):
+    for source in (result, result.skeleton()):
+        with pytest.raises(ConfigError, match=r"end it in .*\. Pictures are drawn by plot\(\)\."):
+            gb.export(source, tmp_path / "graph.png")
+    with pytest.raises(ConfigError) as caught:
+        gb.export(result, tmp_path / "graph.xyz")
+    assert "plot" not in str(caught.value)
+
+
 def test_an_exported_result_owns_no_other_file(result, tmp_path):
     (tmp_path / "edges.csv").write_text("mine")
     gb.export(result, tmp_path / "graph.json")

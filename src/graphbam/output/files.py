@@ -38,6 +38,8 @@ _INSTALL = {
 }
 
 
+_PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
+
 Source: TypeAlias = Graph | Result | SparseGraph | SparseResult
 """What is written to files."""
 
@@ -485,7 +487,8 @@ def _choose_format(source: Source, path: Path, layout: str) -> Callable[..., str
         return _render_report
     if suffix not in FORMATS:
         known = [*FORMATS, *([".html"] if isinstance(source, (Result, SparseResult)) else [])]
-        raise ConfigError(f"{path} does not say which format to write; end it in {', '.join(known)}.")
+        picture = " Pictures are drawn by plot()." if suffix in _PICTURES else ""
+        raise ConfigError(f"{path} does not say which format to write; end it in {', '.join(known)}.{picture}")
     return to_adjacency_csv if layout == "adjacency" else FORMATS[suffix]
 
 
