@@ -109,6 +109,8 @@ def test_large_parts_are_directed_without_a_matrix(both, monkeypatch):
     assert is_cpdag(graph.part(NAMES).adjacency)
     assert "without trying" in graph.notes[0]
     assert few.dag().is_dag()
+    assert {link.guessed for link in few.cpdag().links()} == {None}
+    assert sorted(link.guessed for link in few.dag().links()) == sorted(few.dag().table()["guessed"])
     assert not few.skeleton().is_dag()
 
 

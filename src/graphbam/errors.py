@@ -115,6 +115,10 @@ class SeveralTablesError(TableError):
         self.parts = tuple(parts)
         """What may be asked for."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It also comes whole from another process, where the table was read."""
+        return type(self), (self.say(), self.parts)
+
 
 class KnowledgeError(GraphbamError):
     """Prior knowledge contradicts itself."""

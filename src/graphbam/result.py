@@ -31,7 +31,7 @@ from graphbam.directions.arrows import (
 from graphbam.directions.cpdag import choose_links, expected_shd, forced_arrows, nearest_cpdag, possible_links
 from graphbam.directions.dag import nearest_dag, worth_drawing
 from graphbam.directions.immoralities import Beliefs, read_immoralities
-from graphbam.errors import GraphbamError, OrientationMissingError, ResultError, check_whole
+from graphbam.errors import GraphbamError, OrientationMissingError, ResultError, Setting, check_whole
 from graphbam.graphs.cut import EVEN, Cut, Objective, tidy_probabilities
 from graphbam.graphs.equivalence import sample_dags
 from graphbam.graphs.graph import (
@@ -180,7 +180,7 @@ class OrientedGraph(Graph):
     def to_networkx(self) -> Any:
         """As `Graph.to_networkx`; edges carry `skeleton`; in a ``DiGraph`` also `arrow` and `forced`.
 
-        A graph without a single link is a ``DiGraph``.
+        Those of a DAG carry `guessed` too. A graph without a single link is a ``DiGraph``.
         """
         result, place = super().to_networkx(), {name: k for k, name in enumerate(self.names)}
         result = result if result.size() else result.to_directed()
@@ -189,6 +189,8 @@ class OrientedGraph(Graph):
             if result.is_directed():
                 data["arrow"] = float(self.arrow_probability_dd[place[a], place[b]])
                 data["forced"] = bool(self.forced[place[a], place[b]])
+            if self.compelled_dd is not None:
+                data["guessed"] = bool(self.guessed[place[a], place[b]])
         return result
 
     def __reduce__(self) -> Any:
@@ -639,6 +641,12 @@ class Result(Answer):
     def _beliefs(self) -> Beliefs:
         """All that is known of directions."""
         if not self.has_directions:
+            if self.provenance.get("settings", {}).get("directions") == "none":
+                raise OrientationMissingError(
+                    "this result has no directions, as was asked. Infer again without ",
+                    Setting("directions", "none"),
+                    ", or use skeleton(), which needs none.",
+                )
             raise OrientationMissingError(
                 "this result has no directions: nobody was asked for them. Infer again with weights that give them in "
                 "one pass, or with directions='two-step' and colliders=..., collider weights by name or path "
@@ -967,13 +975,14 @@ class Result(Answer):
         threshold: float | None = None,
         fdr: float | None = None,
         moral: bool = False,
+        hidden: bool = False,
         title: str | None = None,
         ax: Axes | None = None,
     ) -> Figure:
         """Draw the graph; parameters are those of `graphbam.plot`. A notebook shows the figure it returns."""
         from graphbam.output.figures import plot
 
-        return plot(self, path, cut=cut, threshold=threshold, fdr=fdr, moral=moral, title=title, ax=ax)
+        return plot(self, path, cut=cut, threshold=threshold, fdr=fdr, moral=moral, hidden=hidden, title=title, ax=ax)
 
     def report(
         self,

@@ -177,11 +177,12 @@ class SparseGraph:
 
         plain = {k: v.tolist() for k, v in self.numbers.items() if k in ("none", "skeleton", "moral", "stability")}
         ways = {k: self.numbers[k].tolist() for k in ("forward", "backward") if k in self.numbers}
-        forced = self.numbers["forced"].tolist() if "forced" in self.numbers else [None] * self.n_edges
-        ends = zip(self.tails.tolist(), self.heads.tolist(), self.is_directed.tolist(), forced, strict=True)
+        unknown = [None] * self.n_edges
+        marks = [self.numbers[k].tolist() if k in self.numbers else unknown for k in ("forced", "guessed")]
+        ends = zip(self.tails.tolist(), self.heads.tolist(), self.is_directed.tolist(), *marks, strict=True)
         links = [
-            Link(self.names[a], self.names[b], is_arrow, {n: v[k] for n, v in (plain | ways).items()}, is_forced)
-            for k, (a, b, is_arrow, is_forced) in enumerate(ends)
+            Link(self.names[a], self.names[b], is_arrow, {n: v[k] for n, v in (plain | ways).items()}, *marked)
+            for k, (a, b, is_arrow, *marked) in enumerate(ends)
         ]
         return sorted(links, key=lambda link: -link.numbers.get("skeleton", 1.0))
 

@@ -219,7 +219,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     [
         ({"methods": ["nobody"]}, "no method is called 'nobody'"),
         ({"methods": []}, "no method is asked for"),
-        ({"cases": ["nothing"]}, "no case is called 'nothing'"),
+        ({"cases": ["nothing"]}, r"no case is called 'nothing'.*, gaps\. A simulated case is .*-m200\.$"),
         ({"cases": None}, "no case is asked for"),
         ({"trials": 0}, "trials=0"),
         ({"jobs": 0}, "jobs=0"),

@@ -128,14 +128,14 @@ def test_simulate_replaces_an_earlier_world_as_a_whole(tmp_path, capsys, monkeyp
 @each(
     ("option", "value", "message"),
     [
-        ("--mechanism", "sinus", "error: mechanism='sinus' is unknown; choose from chebyshev, cosine,"),
-        ("--graph", "ring", "error: graph='ring' is unknown; choose from bipartite-layers, erdos-renyi,"),
-        ("--noise", "pink", "error: noise='pink' is unknown; choose from exponential, gaussian,"),
-        ("--preset", "wide", "error: preset='wide' is unknown; choose from broad, broad-1, literal, paper, textbook"),
-        ("--n-variables", "1", "error: n_variables=1 is too few; use at least 2"),
-        ("--n-samples", "0", "error: n_samples=0 is too few; use at least 2"),
-        ("--degree", "-1", "error: degree=-1.0 must be positive"),
-        ("--degree", "99", "error: degree=99 is impossible with n_variables=20"),
+        ("--mechanism", "sinus", "error: --mechanism sinus is unknown; choose from chebyshev, cosine,"),
+        ("--graph", "ring", "error: --graph ring is unknown; choose from bipartite-layers, erdos-renyi,"),
+        ("--noise", "pink", "error: --noise pink is unknown; choose from exponential, gaussian,"),
+        ("--preset", "wide", "error: --preset wide is unknown; choose from broad, broad-1, literal, paper, textbook"),
+        ("--n-variables", "1", "error: --n-variables 1 is too few; use at least 2"),
+        ("--n-samples", "0", "error: --n-samples 0 is too few; use at least 2"),
+        ("--degree", "-1", "error: --degree -1.0 must be positive"),
+        ("--degree", "99", "error: --degree 99 is impossible with --n-variables 20"),
     ],
 )
 def test_wrong_values_give_one_line_and_write_nothing(tmp_path, capsys, monkeypatch, option, value, message):

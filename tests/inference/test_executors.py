@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -34,6 +35,13 @@ def test_a_task_that_always_dies_ends_the_run():
         task = executors._try_again(task)
     with pytest.raises(GraphbamError, match="task 7 died 3 times"):
         executors._try_again(task)
+
+
+def test_a_script_that_processes_cannot_read_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("from graphbam.inference.executors import Processes\nlist(Processes(1).run(abs, range(2)))\n")
+    told = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False).stderr
+    assert "no task was done before. Every process reads the script anew: put what it does below `if __name__" in told
 
 
 def test_unknown_executors_are_refused():

@@ -156,6 +156,15 @@ def test_knowledge_is_enforced_exactly(frame, weights):
     assert any("a -- k is required" in w for w in result.warnings)
 
 
+def test_an_order_in_time_of_one_step_is_told_to_say_nothing(frame, weights):
+    def told(**known):
+        return [w for w in gb.infer(frame, weights=weights, **known).warnings if "order in time" in w]
+
+    assert "one step only, columns 'a', 'b', and says nothing" in told(tiers=[["a", "b"]])[0]
+    assert told(tiers={"a": 0}) == told(tiers=[["a"], []]) != []
+    assert told(tiers=[["a"], ["b"]]) == told(knowledge={"tiers": [["a", "b"]], "within_tiers": False}) == told() == []
+
+
 def test_knowledge_comes_whole_or_in_parts(frame, tmp_path):
     weights = PartialCorrelation()
     (tmp_path / "k.json").write_text('{"forbidden": ["a -- b"]}')

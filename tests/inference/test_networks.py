@@ -119,6 +119,9 @@ def test_directions_can_be_switched_off(collider_frame, toy_colliders):
     assert result.graph() == result.skeleton()
     with pytest.raises(OrientationMissingError, match="Infer again with weights"):
         result.cpdag()
+    asked = gb.infer(collider_frame, colliders=toy_colliders, directions="none")
+    with pytest.raises(OrientationMissingError, match="Infer again without directions='none', or use"):
+        asked.arrows()
     assert with_them.provenance["colliders"] == str(toy_colliders)
     assert len(with_them.provenance["colliders_checksum"]) == 64
 

@@ -2,11 +2,12 @@
 
 import os
 import signal
+import zipfile
 
 import numpy as np
 import pytest
 
-from graphbam.errors import ConfigError
+from graphbam.errors import ConfigError, SeveralTablesError
 from graphbam.graphs.cut import Cut
 from graphbam.inference.reading import read_source
 from graphbam.inference.settings import InferConfig
@@ -38,6 +39,17 @@ def test_what_is_wrong_is_said_once():
         with pytest.raises(ConfigError, match="threshold"):
             wait()
         assert not helper.begin(os.read, 0, 1)()  # nor is a job taken for what another reads
+
+
+def test_a_file_of_several_tables_is_refused_there_as_here(tmp_path):
+    path = tmp_path / "two.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.csv", "x,y\n1,2\n")
+        archive.writestr("b.csv", "x,y\n1,2\n")
+    for n_cores in (1, 2):
+        with Helper(n_cores) as helper, pytest.raises(SeveralTablesError, match="has 2 files with tables") as refused:
+            helper.begin(read_source, path, InferConfig())()
+        assert refused.value.parts == ("a.csv", "b.csv")
 
 
 def test_who_is_killed_is_not_missed():

@@ -247,7 +247,7 @@ def test_guessed_arrows_have_open_heads_and_hidden_causes_two():
     figure = gb.plot(result.dag())
     assert sorted(head.get_facecolor()[3] == 0 for head in heads_in(figure)) == [False, False, True]
     assert any("open head: a guess" in text.get_text() for text in figure.texts)
-    plain, behind = gb.plot(result), gb.plot(result, hidden=True)
+    plain, behind = gb.plot(result), result.plot(hidden=True)
     assert len(heads_in(behind)) == len(heads_in(plain)) + 2
     assert sum(line.is_dashed() for line in behind.axes[0].lines) == 1
     assert any("a hidden common cause" in text.get_text() for text in behind.texts)

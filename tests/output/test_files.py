@@ -77,6 +77,19 @@ def test_forced_arrows_are_marked_in_every_format(tmp_path):
     assert "a,edge,b,probability,skeleton,forward,backward,forced" in to_csv(UNSURE)
 
 
+def test_guesses_of_a_dag_are_marked_in_every_format(tmp_path):
+    said = [[0, 0.9, 0.1], [0, 0, 0], [0, 0.1, 0]]
+    dag = OrientedGraph(UNSURE.names, UNSURE.adjacency, np.full((3, 3), 0.9), np.full((3, 3), 0.9), compelled_dd=said)
+    marks = {"b": False, "c": True}
+    assert {edge["b"]: edge["guessed"] for edge in json.loads(to_json(dag))["edges"]} == marks
+    graphml = nx.read_graphml(gb.export(dag, tmp_path / "g.graphml"))
+    assert {b: data["guessed"] for _, b, data in graphml.edges(data=True)} == marks
+    assert {b: data["guessed"] for _, b, data in dag.to_networkx().edges(data=True)} == marks
+    assert [line.count("arrowhead=vee") for line in to_dot(dag).splitlines() if "->" in line] == [0, 1]
+    assert [line.count("-.->") for line in to_mermaid(dag).splitlines() if "->" in line] == [0, 1]
+    assert "guessed" not in to_graphml(UNSURE)
+
+
 def test_an_arrow_less_likely_than_another_direction_is_forced():
     assert {link.b: link.is_forced for link in list_links(UNSURE)} == {"b": True, "c": False}
     assert not any(link.is_forced for link in list_links(Graph(UNSURE.names, UNSURE.adjacency)))
@@ -307,6 +320,15 @@ def test_results_of_older_releases_are_replaced(result, directed, tmp_path):
     (tmp_path / "graph.json").write_text(json.dumps(values))
     result.save(tmp_path)
     assert contents(tmp_path).keys() == FILES
+
+
+def test_pictures_are_not_exported_but_drawn(result, tmp_path):
+    for source in (result, result.skeleton()):
+        with pytest.raises(ConfigError, match=r"end it in .*\. Pictures are drawn by plot\(\)\."):
+            gb.export(source, tmp_path / "graph.png")
+    with pytest.raises(ConfigError) as caught:
+        gb.export(result, tmp_path / "graph.xyz")
+    assert "plot" not in str(caught.value)
 
 
 def test_an_exported_result_owns_no_other_file(result, tmp_path):

@@ -12,6 +12,7 @@ import pytest
 
 import graphbam as gb
 from cases import each
+from graphbam.errors import ConfigError
 from graphbam.graphs.cut import Cut
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.nn.weights import Header
@@ -132,6 +133,13 @@ def test_hostile_names_end_up_in_the_model_only(tmp_path):
     assert model["names"] == list(HOSTILE)
     assert model["changes"] == [HOSTILE[0]]
     assert "<title>t.csv · graphbam</title>" in text
+
+
+@each("name", ["report.pdf", "report.png", "report.txt", "report"])
+def test_a_report_is_not_written_where_no_browser_would_open_it(tmp_path, name):
+    with pytest.raises(ConfigError, match=f"{name}: a report is a page for a browser; end it in .html"):
+        make_result(3).report(tmp_path / name)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_title_is_escaped():

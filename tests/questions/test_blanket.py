@@ -43,6 +43,15 @@ def test_words_name_the_likelier_part():
     assert str(make_result({}).markov_blanket("a")) == "Markov blanket of a, 0 variables at p ≥ 0.5"
 
 
+def test_a_target_of_false_links_is_one_of_all_pairs():
+    links = {("a", "b"): 0.6, ("c", "d"): 1.0, ("c", "e"): 1.0, ("d", "e"): 1.0}
+    text = str(make_result(links).markov_blanket("a", fdr=0.1))
+    said = (
+        "Markov blanket of a, 1 variable with at most 10 % expected false among all pairs of the table, 0.4 of these:"
+    )
+    assert text.splitlines()[0] == said
+
+
 def test_members_that_hide_behind_each_other_are_told_of():
     text = str(make_result(dict.fromkeys([("a", "b"), ("a", "c"), ("a", "d")], 0.4)).markov_blanket("a"))
     assert text.startswith("Markov blanket of a, 0 variables at p ≥ 0.5\n")

@@ -96,7 +96,7 @@ BAD = {
     "wrong size": (np.zeros((3, 3)), r"shape \(3, 3\)"),
     "numbers": (np.full((5, 5), 0.4), "must be 0 or 1"),
     "no graph": (7, "a int is no graph"),
-    "no file": ("nowhere.csv", "cannot be read as a graph"),
+    "no file": ("nowhere.csv", "the truth, nowhere.csv, does not exist. Check the path."),
     "unknown kind": ("truth.xlsx", "read from .csv"),
     "columns": (pd.DataFrame({"from": ["a"], "to": ["b"]}), "needs source and target"),
     "all pairs": (make_result({}).table(), "lists the probabilities of all pairs"),

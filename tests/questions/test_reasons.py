@@ -177,6 +177,8 @@ def test_wide_tables_with_few_rows_hold_the_likeliest_neighbours(rng):
     reasons = result.why("0", "1")
     assert len(reasons.steps[-1].given) == 4
     assert "the 4 likeliest neighbours" in str(reasons)
+    fewer = dataclasses.replace(result, sample=result.sample[:12])
+    assert "Given the likeliest neighbour, by lines" in str(fewer.why("0", "1"))
 
 
 def test_two_together_explain_what_neither_does(rng):

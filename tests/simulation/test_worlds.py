@@ -444,7 +444,7 @@ def test_worlds_are_shares_of_all_tables():
         SimulationConfig(worlds={"single-cell": 0.6, "monitoring": 0.6})
     with pytest.raises(ConfigError, match="world='cells' is unknown"):
         SimulationConfig(worlds={"cells": 0.6})
-    with pytest.raises(ConfigError, match="leave hidden out"):
+    with pytest.raises(ConfigError, match="leave out hidden"):
         simulate(world="gene-dynamics", hidden=True)
     config = SimulationConfig(worlds={"questionnaire": 0.3})
     tables = sample_tables(generator(), config, n_tables=400, n_variables=6, n_samples=80)

@@ -53,13 +53,34 @@ def test_only_columns_that_are_named_are_coded(encode):
         read_table(frame, encode=["soils"])
 
 
+def test_free_text_with_gaps_is_no_category():
+    notes = [None if k % 3 else f"note {k} of {k * 7 % 10}" for k in range(300)]
+    frame = mixed_table(0)[["height", "width"]].assign(notes=notes)
+    table = read_table(frame, encode=True)
+    assert table.names == ("height", "width")
+    assert "column 'notes' holds text in which no entry repeats: taken for row labels and left out" in table.changes
+    with pytest.raises(TableError, match="'notes' holds text in which all 100 entries differ"):
+        read_table(frame, encode="notes")
+    twice = frame.assign(notes=[*notes[:-1], notes[0]])
+    assert read_table(twice, encode=True).names == ("height", "width", "notes")
+
+
 def test_numbers_that_are_given_are_used():
     frame = pd.DataFrame({"m": ["low", "high", "mid", None], "a": [1.0, 2, 4, 3]})
     table = read_table(frame, encode={"m": {"low": 1, "mid": 2, "high": 7}})
     np.testing.assert_array_equal(table.x_md[:, 0], [1, 7, 2, np.nan])
     assert "text coded as given ('low' → 1, 'mid' → 2, 'high' → 7)" in table.changes[0]
-    with pytest.raises(TableError, match="the level 'mid', which encode does not list"):
+    with pytest.raises(
+        TableError, match=r"the level 'mid', which encode does not list\. List all levels in encode, or"
+    ):
         read_table(frame, encode={"m": {"low": 1, "high": 7}})
+    with pytest.raises(TableError, match="the levels 'high' and 1 more, which encode does not list"):
+        read_table(frame, encode={"m": ["low"]})
+
+
+def test_durations_are_told_as_such():
+    long = pd.to_timedelta(["1 day", "3 days", "5 hours"])
+    assert code_column(pd.Series(long), "v", encode=True).note == "durations coded as days more than the shortest"
 
 
 @each(
@@ -198,6 +219,11 @@ def test_very_many_levels_are_numbered_by_frequency():
     words = [f"v{k % (MOST_LEVELS + 1)}x" for k in range(400)]
     table = read_table(pd.DataFrame({"a": np.arange(400.0), "kind": [f"w{w}" for w in words]}), encode=True)
     assert set(table.x_md[:, 1]) == set(range(MOST_LEVELS + 1))
+    (told,) = table.warnings
+    assert "column 'kind' has more than 50 levels of text, numbered by how frequent they are" in told
+    clock = [f"{k % 24:02}:{k % 60:02}" for k in range(400)]
+    told = read_table(pd.DataFrame({"a": words, "b": clock, "c": ["x", "y", "z", "z"] * 100}), encode=True).warnings
+    assert "columns 'a', 'b' have more than 50 levels" in told[0]
 
 
 def test_links_of_cut_columns_are_nearly_as_good_as_before(monkeypatch, request):

@@ -74,6 +74,19 @@ def test_columns_set_in_a_handful_of_rows_are_warned_about():
     assert not read_experiment(frame.assign(target=["a"] * 5 + [""] * 35), "target").warnings
 
 
+def test_columns_set_in_every_row_are_better_put_first():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
+    (told,) = read_experiment(frame.assign(target="b"), "target").warnings
+    assert told == (
+        "column 'b' was set in every row, and no row shows what happens otherwise: links are surer without these marks "
+        "and with an order in time that has it first (tiers, on the command line --tiers)"
+    )
+    (told,) = read_experiment(frame.assign(target="b; c"), "target").warnings
+    assert "columns 'b', 'c' were set in every row" in told
+    assert "has them first" in told
+    assert not read_experiment(frame.assign(target=["b"] * 35 + [""] * 5), "target").warnings
+
+
 @pytest.mark.parametrize("alone", [False, True])
 def test_tables_by_target_are_joined(alone):
     tables, order = tables_by_target()
@@ -139,7 +152,7 @@ def test_nothing_set_is_told():
 
 @each("data, interventions, says", [
     (FRAME, "targets", "the column 'targets', which the table does not have"),
-    (with_column().replace("b", "bb"), "target", "names the target 'bb', which the table .* Did you mean 'b'"),
+    (with_column().replace("b", "bb"), "target", "the target 'bb', which .* Did you mean 'b'.* Say which columns"),
     (FRAME, SET[:5], "has 5 rows, the table 9"),
     (FRAME, 0 * SET + 1, "marks every cell of the table as set"),
     (FRAME, SET[:, :2], "has 2 columns, the table 3"),
@@ -185,7 +198,7 @@ def test_rows_of_an_experiment_count_in_full():
     assert prepare(read_experiment(x_md, set_md)).worth(300) == 300
 
 
-@each("given", [["b"] * 9, np.ones(9), {"b": [0, 1] * 4}, {"": FRAME, "b": pd.Series([1.0] * 9)}], ids=str)
+@each("given", [["b"] * 9, [], np.ones(9), {"b": [0, 1] * 4}, {"": FRAME, "b": pd.Series([1.0] * 9)}], ids=str)
 def test_a_list_is_refused_with_what_to_pass(given):
     with pytest.raises(TableError, match=r"interventions.* a single list of \d values\. Pass a mask"):
         read_experiment(None if isinstance(given, dict) and "" in given else FRAME, given)

@@ -491,3 +491,18 @@ def test_values_far_beyond_all_others_are_told_of(rng):
         x_md[[3, 50], 1] = wild
         (said,) = told(x_md)
         assert f"'v1' has 2 values far beyond all others ({wild:.3g}, and these between -" in said
+
+
+def test_a_last_row_of_totals_is_told_of(rng):
+    def told(x_md):
+        return [said for said in prepare(table_of(x_md)).warnings if "row of totals" in said]
+
+    x_md = rng.normal(50, 9, size=(60, 3)).round(2)
+    counts = rng.poisson(0.1, size=(60, 3))
+    assert told(x_md) == told(counts) == told(x_md - x_md.mean(axis=0)) == []
+    assert told(np.vstack([x_md, [*x_md.sum(axis=0)[:1], 50, 51]])) == []
+    below = np.vstack([x_md, x_md.sum(axis=0).round(1)])
+    assert "in 3 of 3 columns" in told(below)[0]
+    below[-1, 0] = np.nan
+    assert "in 2 of 3 columns" in told(below)[0]
+    assert told(below[::-1]) == []

@@ -330,6 +330,19 @@ def test_codes_do_not_depend_on_row_order(values):
     assert np.array_equal(forward, backward[::-1], equal_nan=True)
 
 
+@each("row", [0, 7])
+def test_a_row_of_units_or_headings_is_named_as_one(row):
+    frame = pd.DataFrame({"time": range(12), "temp": range(1, 13), "site": list("ab") * 6}).astype(object)
+    frame.loc[row] = ["s", "°C", "a"]
+    says = rf"'temp' holds text in 1 of 12 rows.*Take row {row + 1} out if it holds headings or units, or correct"
+    for one in (frame, frame[["time", "temp"]]):
+        with pytest.raises(TableError, match=says):
+            read_table(one)
+    frame.loc[3, "time"] = "?!"
+    with pytest.raises(TableError, match="correct those cells"):
+        read_table(frame)
+
+
 def test_levels_can_be_given_in_order():
     frame = FRAME.assign(dose=["mid", "low", "high"] * 4)
     table = read_table(frame, encode={"dose": ["low", "mid", "high"]})

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
@@ -116,7 +117,7 @@ class Processes:
         from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
         from concurrent.futures.process import BrokenProcessPool
 
-        n_threads = max(1, (os.cpu_count() or 1) // self.n_workers)
+        n_threads, is_begun = max(1, (os.cpu_count() or 1) // self.n_workers), False
         numbered, again = enumerate(tasks), list[tuple[int, Task, int]]()
         while True:  # one pool; another if a process dies
             spawn = multiprocessing.get_context("spawn")
@@ -135,9 +136,10 @@ class Processes:
                     done, _ = wait(at_work, return_when=FIRST_COMPLETED)
                     lost = [future for future in done if isinstance(future.exception(), BrokenProcessPool)]
                     for future in done - set(lost):
+                        is_begun = True
                         yield at_work.pop(future)[0], future.result()
                     if lost:
-                        again += [_try_again(task) for task in at_work.values()]
+                        again += [_try_again(task, is_begun) for task in at_work.values()]
                         break
             if not again:
                 return
@@ -155,12 +157,17 @@ def _next_task(again: list[Any], numbered: Iterator[tuple[int, Any]]) -> tuple[i
     return next(((k, task, 1) for k, task in itertools.islice(numbered, 1)), None)
 
 
-def _try_again(task: tuple[int, Any, int]) -> tuple[int, Any, int]:
+def _try_again(task: tuple[int, Any, int], is_begun: bool = True) -> tuple[int, Any, int]:
+    """The task once more, unless it was begun too often; `is_begun` if another was done before."""
     number, what, n_tries = task
     if n_tries >= MOST_TRIES:
-        raise GraphbamError(
-            f"the process at task {number + 1} died {n_tries} times; most likely memory ran out. Use fewer processes."
-        )
+        died = f"the process at task {number + 1} died {n_tries} times"
+        if not is_begun and hasattr(sys.modules["__main__"], "__file__"):
+            raise GraphbamError(
+                f"{died}, and no task was done before. Every process reads the script anew: put what it does below "
+                "`if __name__ == '__main__':`. If it is there, most likely memory ran out: use fewer processes."
+            )
+        raise GraphbamError(f"{died}; most likely memory ran out. Use fewer processes.")
     return number, what, n_tries + 1
 
 

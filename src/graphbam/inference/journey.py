@@ -55,7 +55,7 @@ from graphbam.result import Failure, Result
 from graphbam.sparse import SparseResult
 from graphbam.tables.domain import judge_domain
 from graphbam.tables.prepare import Prepared, prepare
-from graphbam.tables.table import Matrix
+from graphbam.tables.table import Matrix, spell_columns
 
 if TYPE_CHECKING:
     from graphbam.inference.settings import WeightsLike
@@ -421,12 +421,20 @@ def _warn_about_width(joined: Joined | None, n_columns: int) -> list[str]:
 
 
 def _warn_about_knowledge(ready: Prepared, knowledge: Knowledge) -> list[str]:
+    """Name what is known and yet changes nothing, or cannot be seen."""
     constant = set(ready.names) - {ready.names[k] for k in ready.varying}
-    return [
+    told = [
         f"{edge} is required, but the data say nothing of it: one of the two is constant"
         for edge in knowledge.required
         if constant & edge.pair
     ]
+    steps = [tier for tier in knowledge.tiers if tier]
+    if len(steps) == 1 and knowledge.within_tiers:
+        told.append(
+            f"the order in time has one step only, {spell_columns(steps[0])}, and says nothing: columns in no step may "
+            f"come before or after it; put those that come later into a second one ({Setting('tiers').as_both()})"
+        )
+    return told
 
 
 def _provenance(ready: Prepared, config: InferConfig, networks: Networks) -> dict[str, Any]:

@@ -38,6 +38,8 @@ _INSTALL = {
 }
 
 
+_PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
+
 Source: TypeAlias = Graph | Result | SparseGraph | SparseResult
 """What is written to files."""
 
@@ -51,6 +53,8 @@ class Link(NamedTuple):
     numbers: dict[str, float]
     forced: bool | None = None
     """Whether it is an arrow of `OrientedGraph.forced`; None where nothing is known of directions."""
+    guessed: bool | None = None
+    """Whether it is an arrow of `OrientedGraph.guessed`; None but in a DAG."""
 
     @property
     def mark(self) -> str:
@@ -70,7 +74,8 @@ class Link(NamedTuple):
 
     def values(self) -> dict[str, float | bool]:
         """All that is known of it, by name."""
-        return self.numbers | ({} if self.forced is None else {"forced": self.forced})
+        marks = {"forced": self.forced, "guessed": self.guessed}
+        return self.numbers | {name: mark for name, mark in marks.items() if mark is not None}
 
     def turned(self) -> Link:
         """The same, read from b to a."""
@@ -98,6 +103,7 @@ def list_links(source: Source, cut: Cut | None = None) -> list[Link]:
 def _describe_link(source: Graph | Result, graph: Graph, i: int, j: int, is_directed: bool) -> Link:
     """What is known of one edge."""
     numbers: dict[str, float] = {}
+    forced = guessed = None
     if isinstance(source, Result):
         numbers |= zip(CLASSES, source.probabilities[i, j].tolist(), strict=True)
         numbers |= {} if source.stability is None else {"stability": float(source.stability[i, j])}
@@ -105,8 +111,9 @@ def _describe_link(source: Graph | Result, graph: Graph, i: int, j: int, is_dire
         numbers["skeleton"] = float(graph.edge_probability_dd[i, j])
         numbers["forward"] = float(graph.arrow_probability_dd[i, j])
         numbers["backward"] = float(graph.arrow_probability_dd[j, i])
-    forced = bool(graph.forced[i, j]) if isinstance(graph, OrientedGraph) else None
-    return Link(graph.names[i], graph.names[j], is_directed, numbers, forced)
+        forced = bool(graph.forced[i, j])
+        guessed = None if graph.compelled_dd is None else bool(graph.guessed[i, j])
+    return Link(graph.names[i], graph.names[j], is_directed, numbers, forced, guessed)
 
 
 # ── formats ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -187,7 +194,7 @@ def to_graphml(source: Source, cut: Cut | None = None) -> str:
 
     Nodes carry their name as id. If any edge is directed, all are written so, an undirected one as two, and the
     attribute ``kind`` tells them apart. ``forward`` is the probability of the arrow from source to target, ``forced``
-    marks arrows whose reverse, or no direction, is likelier.
+    marks arrows whose reverse, or no direction, is likelier, ``guessed`` those of a DAG that are a guess.
     """
     links = list_links(source, cut)
     is_directed = any(link.is_directed for link in links)
@@ -225,7 +232,7 @@ def _check_xml(name: str) -> str:
 
 def to_dot(source: Source, cut: Cut | None = None) -> str:
     r"""Graphviz DOT: nodes n0, n1 … with their names as labels; wider lines for likelier edges; arrows with theirs,
-    those hollow that are forced.
+    with hollow heads where they are forced and open ones where they are guessed.
 
     Examples
     --------
@@ -254,7 +261,7 @@ def _dot_style(link: Link) -> dict[str, str]:
     p, forward = link.numbers.get("skeleton"), link.numbers.get("forward")
     style = {} if p is None else {"penwidth": f"{0.5 + 2.5 * p:.2f}", "tooltip": f'"{p:.3f}"'}
     style |= {"label": f'"{forward:.2f}"'} if link.is_directed and forward is not None else {}
-    return style | ({"arrowhead": "onormal"} if link.is_forced else {})
+    return style | ({"arrowhead": "vee"} if link.guessed else {"arrowhead": "onormal"} if link.is_forced else {})
 
 
 def _dot(name: str) -> str:
@@ -264,7 +271,7 @@ def _dot(name: str) -> str:
 
 
 def to_mermaid(source: Graph | Result, cut: Cut | None = None) -> str:
-    """Mermaid flowchart, which GitHub, GitLab and many notebooks draw; forced arrows are dotted.
+    """Mermaid flowchart, which GitHub, GitLab and many notebooks draw; arrows that are forced or guessed are dotted.
 
     Of a result, pairs that rather have a hidden common cause than none get dotted arrows with two heads.
 
@@ -279,7 +286,7 @@ def to_mermaid(source: Graph | Result, cut: Cut | None = None) -> str:
     place = {name: f"n{k}" for k, name in enumerate(source.names)}
     lines = ["flowchart TD", *(f'  {node}["{_mermaid(name)}"]' for name, node in place.items())]
     for link in list_links(source, cut):
-        arrow = "---" if not link.is_directed else "-.->" if link.is_forced else "-->"
+        arrow = "---" if not link.is_directed else "-.->" if link.is_forced or link.guessed else "-->"
         label = f"|{link.numbers['forward']:.2f}|" if link.is_directed and "forward" in link.numbers else ""
         lines.append(f"  {place[link.a]} {arrow}{label} {place[link.b]}")
     hidden_dd = source.hidden_causes if isinstance(source, Result) else None
@@ -480,7 +487,8 @@ def _choose_format(source: Source, path: Path, layout: str) -> Callable[..., str
         return _render_report
     if suffix not in FORMATS:
         known = [*FORMATS, *([".html"] if isinstance(source, (Result, SparseResult)) else [])]
-        raise ConfigError(f"{path} does not say which format to write; end it in {', '.join(known)}.")
+        picture = " Pictures are drawn by plot()." if suffix in _PICTURES else ""
+        raise ConfigError(f"{path} does not say which format to write; end it in {', '.join(known)}.{picture}")
     return to_adjacency_csv if layout == "adjacency" else FORMATS[suffix]
 
 
@@ -603,6 +611,20 @@ def _move_into(draft: Path, folder: Path) -> None:
         for path in (draft / "old").iterdir():
             os.replace(path, folder / path.name)
         raise
+
+
+def take_page(path: str | os.PathLike[str]) -> Path:
+    """Where a page goes; refused where its name would have another program open it, or none.
+
+    Examples
+    --------
+    >>> take_page("cells.pdf")
+    Traceback (most recent call last):
+    graphbam.errors.ConfigError: cells.pdf: a report is a page for a browser; end it in .html.
+    """
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"{path}: a report is a page for a browser; end it in .html.")
+    return Path(path)
 
 
 def write_text(path: Path, text: str) -> Path:

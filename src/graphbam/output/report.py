@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import graphbam
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON, Graph
-from graphbam.output.files import Link, list_links, write_text
+from graphbam.output.files import Link, list_links, take_page, write_text
 from graphbam.output.layout import LIBRARIES, read_template, read_vendored
 from graphbam.result import OrientedGraph, Result, suspect_children
 
@@ -59,7 +59,7 @@ def write_report(
     result : Result
         With its `sample` the page shows scatter plots; without, it does not.
     path : path
-        The file to write.
+        The file to write, in .html.
     cut, threshold, fdr
         The graph that is shown first, as in `Result.graph`.
 
@@ -68,7 +68,7 @@ def write_report(
     Path
         The file.
     """
-    return write_text(Path(path), render(result, Cut.read(cut, threshold=threshold, fdr=fdr)))
+    return write_text(take_page(path), render(result, Cut.read(cut, threshold=threshold, fdr=fdr)))
 
 
 def render(result: Result, cut: Cut | None = None) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphbam.graphs.cut import Cut
 from graphbam.machine.disk import remove_own, sign
-from graphbam.output.files import NOTES, WIDE_OUTPUTS, check_folder, to_csv, to_dot, to_graphml, write_text
+from graphbam.output.files import NOTES, WIDE_OUTPUTS, check_folder, take_page, to_csv, to_dot, to_graphml, write_text
 from graphbam.sparse import ARRAYS, SparseResult
 
 SHOWN_FROM = 0.05
@@ -56,7 +56,7 @@ def _plain(value: object) -> object:
 
 def write_page(result: SparseResult, path: str | os.PathLike[str], cut: Cut) -> Path:
     """Write the page: one HTML file that works offline."""
-    return write_text(Path(path), render_page(result, cut))
+    return write_text(take_page(path), render_page(result, cut))
 
 
 def render_page(result: SparseResult, cut: Cut) -> str:

@@ -50,8 +50,10 @@ class MarkovBlanket:
 
     def __str__(self) -> str:
         n = len(self.variables)
-        head = f"Markov blanket of {self.name}, {n} variable{'' if n == 1 else 's'} {self.cut}"
         members = self.table[self.table["member"]]
+        head = f"Markov blanket of {self.name}, {n} variable{'' if n == 1 else 's'} {self.cut}"
+        if self.cut.fdr is not None:  # is a share of all pairs that are chosen, of which these are a part
+            head += f" among all pairs of the table, {float((1 - members['probability']).sum()):.1f} of these"
         width = max((len(one_line(name)) for name in members["variable"]), default=0)
         lines = [
             f"  {one_line(row['variable']):<{width}}  {row['probability']:.2f}  {_spell_part(row)}"

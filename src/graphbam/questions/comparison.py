@@ -423,6 +423,8 @@ def _read_file(path: Path) -> Any:
             import networkx as nx
 
             return (nx.read_graphml if suffix == ".graphml" else nx.read_gml)(path)
+    except FileNotFoundError:
+        raise ResultError(f"the truth, {path}, does not exist. Check the path.") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ResultError(f"{path} cannot be read as a graph: {error}.") from None
     raise ResultError(f"{path}: a truth is read from .csv, .tsv, .json, .graphml or .gml.")

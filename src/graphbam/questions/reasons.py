@@ -174,7 +174,8 @@ class Reasons:
     def _say_all(self, step: Evidence) -> str:
         assert self.rows is not None
         n_others = sum(map(self.rows.varies, range(len(self.names)))) - 2
-        who = f"all {n_others} others" if len(step.given) == n_others else f"the {len(step.given)} likeliest neighbours"
+        few = f"the {len(step.given)} likeliest neighbours" if len(step.given) > 1 else "the likeliest neighbour"
+        who = f"all {n_others} others" if len(step.given) == n_others else few
         who = f"the other variable, {step.given[0]}" if n_others == 1 else who
         if step.association is None:
             return f"Given {who}, nothing is left of one of the two: it is a copy or a sum of others."

@@ -35,7 +35,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphbam.errors import ConfigError, check_whole
+from graphbam.errors import ConfigError, Setting, check_whole
 from graphbam.graphs.graph import Graph
 from graphbam.machine.memory import free_memory, tell_excess
 from graphbam.simulation.config import PRESETS, UNSEEN, SimulationConfig
@@ -206,12 +206,15 @@ def _config_of(
     if world is not None:
         fixed = [name for name, value in choices.items() if value is not None]
         if fixed:
-            raise ConfigError(f"world={world!r} has a {fixed[0]} of its own; leave out one of the two")
+            raise ConfigError(Setting("world", world), f" has a {fixed[0]} of its own; leave out one of the two")
         if interventions and world in WORLDS and world not in SETTABLE:
-            raise ConfigError(f"world={world!r} has its own interventions or none; leave interventions out")
+            own = " has its own interventions or none; leave out "
+            raise ConfigError(Setting("world", world), own, Setting("interventions"))
         if hidden and world in LOOPS:
             raise ConfigError(
-                f"world={world!r} has feedback loops, which must not run through hidden variables; leave hidden out"
+                Setting("world", world),
+                " has feedback loops, which must not run through hidden variables; leave out ",
+                Setting("hidden"),
             )
         changes |= {"worlds": {world: 1.0}, "small_worlds": {}, "robust": True}
     return dataclasses.replace(config, **changes) if changes else config

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphbam.errors import ConfigError
+from graphbam.errors import ConfigError, Setting
 from graphbam.simulation.graphs import GRAPHS
 from graphbam.simulation.mechanisms import CHEBYSHEV_VARIANTS, MECHANISMS
 from graphbam.simulation.noise import NOISES
@@ -274,7 +274,7 @@ def _check_fields(cls: type[SimulationConfig], values: Mapping[str, Any]) -> Non
 def _check_choice(name: str, value: object, allowed: Iterable[str]) -> None:
     choices = sorted(allowed)
     if value not in choices:
-        raise ConfigError(f"{name}={value!r} is unknown; choose from {', '.join(choices)}")
+        raise ConfigError(Setting(name, value), f" is unknown; choose from {', '.join(choices)}")
 
 
 def _check_weights(name: str, weights: Mapping[str, float], allowed: Iterable[str]) -> None:
@@ -310,9 +310,13 @@ def _degree_weights(degrees: Mapping[float, float]) -> dict[float, float]:
         try:
             degree = float(key)
         except (TypeError, ValueError):
-            raise ConfigError(f"degree={key!r} is not a number; use the mean number of neighbours, such as 3") from None
+            raise ConfigError(
+                Setting("degree", key), " is not a number; use the mean number of neighbours, such as 3"
+            ) from None
         if not 0 < degree < float("inf"):
-            raise ConfigError(f"degree={key} must be positive: it is the mean number of neighbours of a variable")
+            raise ConfigError(
+                Setting("degree", key), " must be positive: it is the mean number of neighbours of a variable"
+            )
         _check_weight("degrees", key, weight)
         weights[degree] = float(weight)
     if not sum(weights.values()) > 0:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from graphbam.errors import ConfigError
+from graphbam.errors import ConfigError, Setting
 from graphbam.simulation.cells import Interventions, add_factor, choose_shown, draw_interventions
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.graphs import depth_levels, draw_degrees, sample_dags
@@ -186,11 +186,14 @@ def _check_shape(config: SimulationConfig, n_tables: int, n_variables: int, n_sa
         ("n_tables", n_tables, 1), ("n_variables", n_variables, 2), ("n_samples", n_samples, 2),
     ):  # fmt: skip
         if value < least:
-            raise ConfigError(f"{name}={value} is too few; use at least {least}")
-    if min(config.degrees) > n_variables - 1:
+            raise ConfigError(Setting(name, value), f" is too few; use at least {least}")
+    degree = min(config.degrees)
+    if degree > n_variables - 1:
         raise ConfigError(
-            f"degree={min(config.degrees):g} is impossible with n_variables={n_variables}: a variable has "
-            f"at most {n_variables - 1} neighbours; lower the degree or add variables"
+            Setting("degree", int(degree) if degree == int(degree) else degree),
+            " is impossible with ",
+            Setting("n_variables", n_variables),
+            f": a variable has at most {n_variables - 1} neighbours; lower the degree or add variables",
         )
 
 

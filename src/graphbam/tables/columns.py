@@ -7,7 +7,8 @@ be read so, else points between thousands and a decimal comma.
 
 Text, categories and dates become numbers only when asked (``encode``), because a code is a modelling choice:
 
-- dates and durations: days since the earliest; how dates may be written is in `graphbam.tables.spelling`;
+- dates and durations: days since the earliest, or more than the shortest; how dates may be written is in
+  `graphbam.tables.spelling`;
 - ordered categories, and lists given by the user: the position in that order; or the numbers given by the user;
 - two levels: 0 and 1, in alphabetical order;
 - levels that begin with different numbers ("18–25", "26–35", "1,000+"): ordered by those numbers, and refused if they
@@ -66,6 +67,8 @@ class Coded:
     """Text in which no entry repeats, such as identifiers."""
     is_spoilt: bool = False
     """Numbers with text in fewer than half of the cells, or dates with few other cells: to be corrected, not coded."""
+    only_text: int | None = None
+    """The row of its only cell of text, among numbers; None if it has none, or several."""
     is_mixed: bool = False
     """Numbers in more than one unit: to be rewritten, not coded."""
     levels: tuple[str, ...] = ()
@@ -174,7 +177,8 @@ def _code_given_levels(column: pd.Series, levels: Levels) -> Coded:
     cells = blank_missing(column.astype(object))
     unknown = sorted({str(cell) for cell in cells.dropna() if cell not in codes})
     if unknown:
-        return Coded(None, f"the level {unknown[0]!r}, which encode does not list")
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        return Coded(None, f"the level{'s' if more else ''} {unknown[0]!r}{more}, which encode does not list")
     return Coded(_look_up(cells, codes), note)
 
 
@@ -199,7 +203,8 @@ def _code_dates(column: pd.Series, encode: bool) -> Coded:
     if not encode:
         return Coded(None, f"{kind}{first}")
     days = (column - column.min()) / pd.Timedelta(days=1)
-    return Coded(days.to_numpy(dtype=np.float64, na_value=np.nan), f"{kind} coded as days since the earliest")
+    since = "more than the shortest" if kind == "durations" else "since the earliest"
+    return Coded(days.to_numpy(dtype=np.float64, na_value=np.nan), f"{kind} coded as days {since}")
 
 
 def _code_objects(column: pd.Series, encode: bool) -> Coded:
@@ -257,7 +262,8 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
     at = int(is_text.argmax())
     problem = f"text in {share} (first: row {cells.index[at] + 1}, {_shorten(cells.iloc[at])})"
     if n_text < cells.notna().sum():
-        return Coded(None, problem, is_spoilt=2 * n_text <= cells.notna().sum())
+        only = int(cells.index[at]) if n_text == 1 else None
+        return Coded(None, problem, is_spoilt=2 * n_text <= cells.notna().sum(), only_text=only)
     words = cells.astype("str").where(cells.notna(), None)
     distinct = words.dropna().unique().tolist()
     units = (find_units(distinct) if len(distinct) > 2 else {}) if encode else list_units(distinct)
@@ -267,8 +273,8 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
         return Coded(None, mixed, is_label=not encode and _are_labels(cells), is_mixed=True)
     if not encode:
         return Coded(None, problem, is_label=_are_labels(cells))
-    if _are_labels(cells) and n_rows > 2:
-        return Coded(None, f"text in which all {n_rows} entries differ, so it cannot be coded", is_label=True)
+    if _are_labels(cells.dropna()) and n_text > 2:
+        return Coded(None, f"text in which all {n_text} entries differ, so it cannot be coded", is_label=True)
     levels, rule = order_levels(words.dropna().tolist())
     codes = {level: float(k) for k, level in enumerate(levels)}
     waiting = tuple(levels) if rule == BY_FREQUENCY else ()
@@ -283,7 +289,7 @@ def _spell_codes(codes: Mapping[Any, float], rule: str) -> str:
 
 
 def _are_labels(cells: pd.Series) -> bool:
-    """Text in every row, no two alike."""
+    """Text in every cell, no two alike."""
     return len(cells) > 1 and all(isinstance(cell, str) for cell in cells) and cells.is_unique
 
 

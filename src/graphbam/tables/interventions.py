@@ -108,7 +108,7 @@ def _note(table: Table, set_md: BoolMatrix, about: str) -> Table:
     n_rows, targets = int(set_md.any(axis=1).sum()), [table.names[k] for k in np.flatnonzero(set_md.any(axis=0))]
     where = f"in {n_rows} of {len(set_md)} rows, {spell_columns(targets)}" if targets else "none was set"
     changes = (*table.changes, f"{about}: {where}")
-    warnings = (*table.warnings, *_warn_of_few(table.names, set_md))
+    warnings = (*table.warnings, *_warn_of_few(table.names, set_md), *_warn_of_all(table.names, set_md))
     if not targets:
         warnings = (*warnings, f"interventions were given, but no cell was set in {len(set_md)} rows")
     return dataclasses.replace(table, changes=changes, warnings=warnings, set_md=set_md if targets else None)
@@ -126,6 +126,18 @@ def _warn_of_few(names: Sequence[str], set_md: BoolMatrix) -> list[str]:
     return [
         f"experiments set {shown}{more} only, which hardly tells which way {whose} links point: arrows at {at} are "
         "little more than guesses"
+    ]
+
+
+def _warn_of_all(names: Sequence[str], set_md: BoolMatrix) -> list[str]:
+    """Name the columns that were set in every row: of these an order in time says as much, and is followed exactly."""
+    everywhere = [names[k] for k in np.flatnonzero(set_md.all(axis=0))]
+    if not everywhere:
+        return []
+    was, them = ("was", "it") if len(everywhere) == 1 else ("were", "them")
+    return [
+        f"{spell_columns(everywhere)} {was} set in every row, and no row shows what happens otherwise: links are surer "
+        f"without these marks and with an order in time that has {them} first ({Setting('tiers').as_both()})"
     ]
 
 
@@ -167,7 +179,8 @@ def _find_targets(cell: Any, names: Sequence[str], where: str) -> list[int]:
         return []
     for name in targets:
         if name not in names:
-            raise TableError(f"{where} names the target {name!r}, {not_among(name, list(names))}")
+            wanted = "Say which columns of the table were set, or nothing"
+            raise TableError(f"{where} names the target {name!r}, {not_among(name, list(names))} {wanted}.")
     return [names.index(name) for name in targets]
 
 
@@ -267,7 +280,9 @@ def _stack_tables(
 
 def _refuse_flat(value: Any, key: str) -> None:
     """A list of targets, or of zeros and ones, is neither a mask nor a table."""
-    if isinstance(value, (list, tuple, set, np.ndarray, pd.Series)) and len(value) and np.ndim(next(iter(value))) == 0:
+    if not isinstance(value, (list, tuple, set, np.ndarray, pd.Series)):
+        return
+    if not len(value) or np.ndim(next(iter(value))) == 0:
         raise TableError(
             Setting("interventions"),
             f"{f' has under {key!r}' if key else ' is'} a single list of {spell_count(len(value), 'value')}. Pass a "

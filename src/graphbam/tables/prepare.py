@@ -22,9 +22,9 @@ The rules, in the order they are applied, to a table of which at most twenty tim
 6. Columns are standardised by `standardise`, the function that also prepares the simulated tables of training; it
    tames heavy tails with a robust scale.
 
-Duplicated and collinear columns, and those that look like row numbers, go through unchanged, with a warning. What was
-done is in `Prepared.changes`, sentence by sentence; what of it a reader of the answer must know is also in
-`Prepared.warnings`, with the number that matters.
+Duplicated and collinear columns, those that look like row numbers, and a last row of totals go through unchanged, with
+a warning. What was done is in `Prepared.changes`, sentence by sentence; what of it a reader of the answer must know is
+also in `Prepared.warnings`, with the number that matters.
 """
 
 from __future__ import annotations
@@ -282,6 +282,7 @@ def _complete(table: Table, config: PrepareConfig, notes: Notes) -> _Cells:
         about = spell_columns([table.names[k] for k in np.flatnonzero(infinite.any(axis=0))])
         notes.changes.append(f"{spell_count(infinite.sum(), 'infinite value')} in {about} counted as missing")
     _tell_of_wild_values(table.names, x_md, notes)
+    _tell_of_totals(x_md, notes)
     gaps = np.isnan(x_md)
     cells = _Cells(table.names, x_md, gaps, np.zeros_like(gaps) if table.set_md is None else table.set_md)
     if not gaps.any():
@@ -357,6 +358,22 @@ def _tell_of_wild_values(names: Sequence[str], x_md: Matrix, notes: Notes) -> No
             f"column {names[k]!r} has {spell_count(wild_m.sum(), 'value')} far beyond all others "
             f"({x_md[wild_m, k][0]:.3g}, and these between {low:.3g} and {high:.3g}), moved towards them; "
             "empty such cells if they are slips or stand for missing"
+        )
+
+
+def _tell_of_totals(x_md: Matrix, notes: Notes) -> None:
+    """Warn about a last row that is the sum of the others, as many spreadsheets end: it alone ties columns together."""
+    if len(x_md) < LEAST_ROWS:
+        return
+    above_md, last_d = x_md[:-1], x_md[-1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_sum_d = np.abs(last_d - np.nansum(above_md, axis=0)) <= 1e-3 * np.abs(last_d)  # sums of rounded numbers
+    is_sum_d &= np.abs(last_d) > np.abs(np.nan_to_num(above_md)).max(axis=0, initial=0.0)
+    n_sums, n_known = int(is_sum_d.sum()), int(np.isfinite(last_d).sum())
+    if n_sums >= max(2, n_known / 2):
+        notes.warnings.append(
+            f"the last row holds the sums of all rows above it, in {n_sums} of {len(last_d)} columns: such a row of "
+            "totals makes links between columns that have none; take it out of the table"
         )
 
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from graphbam.errors import Setting, TableError
-from graphbam.tables.columns import Coded, Encode, check_encode, code_column, is_asked, scale_levels
+from graphbam.tables.columns import MOST_LEVELS, Coded, Encode, check_encode, code_column, is_asked, scale_levels
 from graphbam.tables.formats import LONG, PACKINGS, PART, SUFFIXES, ZIP, find_suffix, parse_file, parse_long
 from graphbam.tables.limit import ALL, RowLimit
 from graphbam.tables.table import Matrix, Table, spell_columns, spell_count
@@ -360,12 +360,25 @@ def _code_columns(
     if unreadable:
         _refuse_columns(unreadable, source, encode)
     coded = scale_levels(coded)
+    warnings += _warn_of_levels(coded)
     for note in dict.fromkeys(one.note for one in coded.values() if one.note):
         about = [name for name, one in coded.items() if one.note == note]
         changes.append(f"{spell_columns(about)}: {note}")
     if not coded:
         return (), np.empty((len(frame), 0))
     return tuple(coded), np.column_stack([one.values for one in coded.values() if one.values is not None])
+
+
+def _warn_of_levels(coded: Mapping[str, Coded]) -> list[str]:
+    """Name text columns with so many levels that numbers for them have no meaning, as of clock times or of places."""
+    many = [name for name, one in coded.items() if len(one.levels) > MOST_LEVELS]
+    if not many:
+        return []
+    has, its = ("has", "its") if len(many) == 1 else ("have", "their")
+    return [
+        f"{spell_columns(many)} {has} more than {MOST_LEVELS} levels of text, numbered by how frequent they are, which "
+        f"is no order: {its} links are easily missed; write such levels as numbers, or join some of them"
+    ]
 
 
 def suspect_transposed(names: Sequence[str], labels: Sequence[str], n_rows: int) -> list[str]:
@@ -421,9 +434,14 @@ def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode
         shown[0] = f"Complex data not supported: {shown[0]}"
     advice: list[str | Setting] = []
     spoilt = [name for name, one in unreadable.items() if one.is_spoilt]
-    if spoilt:
+    rows = {unreadable[name].only_text for name in spoilt}
+    if len(spoilt) > 1 and len(rows) == 1 and (row := rows.pop()) is not None:
+        advice.append(f"Take row {row + 1} out if it holds headings or units, or correct its cells. Or use ")
+    elif spoilt:
         where = "" if len(spoilt) == len(unreadable) else f"In {spell_columns(spoilt)}: "
         advice.append(f"{where}correct those cells, or empty those cells if they stand for missing values. Or use ")
+    elif any(isinstance(encode, Mapping) and name in encode for name in unreadable):
+        advice += ["List all levels in ", Setting("encode"), ", or use "]
     else:
         advice.append("Pass real parts, sizes or angles as columns of their own, or use " if is_complex else "Use ")
     text = [
