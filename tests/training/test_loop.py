@@ -371,6 +371,13 @@ def test_a_budget_that_never_ends_or_ends_before_it_begins_is_refused(wrong):
         Budget(**wrong)
 
 
+def test_a_run_is_either_begun_or_gone_on_with(tiny_training, tmp_path):
+    run(tiny_training(), tmp_path, 2)
+    with pytest.raises(ConfigError, match="start='edges' begins a fresh run, and resume=True goes on with one"):
+        run(tiny_training(), tmp_path, 4, resume=True, start="edges")
+    assert log_of(tmp_path)[-1]["step"] == 2
+
+
 @pytest.mark.parametrize("workers", [-1, 1.5])
 def test_there_is_a_whole_number_of_workers(tiny_training, tmp_path, workers):
     with pytest.raises(ConfigError, match=f"workers={workers} is not a whole number from 0 on"):

@@ -120,6 +120,11 @@ def train(
     """
     if workers is not None:
         check_whole("workers", workers, 0)
+    if resume and start is not None:
+        raise ConfigError(
+            Setting("start", start), " begins a fresh run, and ", Setting("resume", True), " goes on with one; ",
+            "leave out one of the two"
+        )  # fmt: skip
     folder = _open_folder(take_path(out), resume)
     with _processes(device) as (rank, place), _own_stream(place):
         run = _Run(config, folder, budget, place, rank, compile_blocks, report)
