@@ -189,9 +189,18 @@ def test_pairs_that_do_not_fit_are_refused_by_number(table, graph, message):
         as_batch(table, graph, 4)
 
 
-def test_settings_are_checked(loaded, pairs):
-    with pytest.raises(ConfigError, match="replay=1"):
-        fine_tune(loaded, pairs, replay=1.0)
+@each(
+    ("wrong", "message"),
+    [
+        ({"replay": 1.0}, "replay=1.0 must be at least 0 and below 1"),
+        ({"steps": 0}, "steps=0 is not a whole number from 1 on"),
+        ({"learning_rate": -3.0}, "learning_rate=-3.0 must be a number above zero"),
+        ({"learning_rate": float("nan")}, "learning_rate=nan must be a number above zero"),
+    ],
+)
+def test_settings_are_checked(loaded, pairs, wrong, message):
+    with pytest.raises(ConfigError, match=message):
+        fine_tune(loaded, pairs, **wrong)
 
 
 def test_folders_are_read_and_unknown_names_refused(tmp_path):

@@ -83,11 +83,15 @@ def fine_tune(
         typer.echo(f"step {line['step']:>6} of {steps}  loss {line['loss']:.4f}{left}")
 
     pairs = read_pairs(take_path(folder, "the path of the tables"))
-    tables = "1 table" if len(pairs) == 1 else f"{len(pairs)} tables"
-    typer.echo(f"{tables}, {steps} steps; saved every minute; Ctrl-C ends early and keeps what was learnt")
+    work = f"{_count(len(pairs), 'table')}, {_count(steps, 'step')}"
+    typer.echo(f"{work}; saved every minute; Ctrl-C ends early and keeps what was learnt")
     choices: dict[str, Any] = {"learning_rate": learning_rate, "replay": replay, "seed": seed, "device": device}
     run(weights, pairs, steps=steps, out=out, report=tell, **choices)
     typer.echo(f"weights: {out} (use it with graphbam infer --weights {out})")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _config(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import time
 from collections import defaultdict
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphbam.errors import ConfigError, TableError, WeightsError
+from graphbam.errors import ConfigError, Setting, TableError, WeightsError, check_whole
 from graphbam.graphs.equivalence import dag_to_cpdag
 from graphbam.graphs.graph import Graph, directed_part, edge_classes, reachable
 from graphbam.machine.disk import check_file, holds_something, take_path
@@ -89,8 +90,7 @@ def fine_tune(
         Ready for `gb.infer(..., weights=...)`; write them with `graphbam.nn.weights.save_weights`. Ctrl-C ends the
         training early, and what has been learnt so far is returned.
     """
-    if not 0 <= replay < 1 or steps < 1:
-        raise ConfigError(f"replay={replay} must lie in [0, 1) and steps={steps} must be at least 1")
+    _check_settings(steps, learning_rate, replay)
     place = choose_device(device)
     loaded = weights if isinstance(weights, LoadedWeights) else load_weights(weights)
     if out is not None:
@@ -126,6 +126,14 @@ def fine_tune(
     if out is not None:
         _save(out, tuned)
     return tuned
+
+
+def _check_settings(steps: int, learning_rate: float, replay: float) -> None:
+    check_whole("steps", steps, 1)
+    if not 0 < learning_rate < math.inf:  # nor is NaN
+        raise ConfigError(Setting("learning_rate", learning_rate), " must be a number above zero")
+    if not 0 <= replay < 1:
+        raise ConfigError(Setting("replay", replay), " must be at least 0 and below 1: it is a share of the steps")
 
 
 def _check_out(out: Path, loaded: LoadedWeights) -> None:
