@@ -189,6 +189,18 @@ def test_pairs_that_do_not_fit_are_refused_by_number(table, graph, message):
         as_batch(table, graph, 4)
 
 
+def test_all_tables_are_checked_before_the_first_step(loaded, pairs, monkeypatch):
+    pairs[3] = (np.full((60, 5), np.nan), pairs[3][1])
+    monkeypatch.setattr("graphbam.training.finetune._replay", lambda *_: pytest.fail("a step was begun"))
+    with pytest.raises(TableError, match="pair 3: the table holds missing or infinite values"):
+        fine_tune(loaded, pairs, replay=0.9, device="cpu")
+
+
+def test_nothing_to_learn_from_is_refused(loaded):
+    with pytest.raises(TableError, match="have run out"):
+        fine_tune(loaded, [], replay=0.0, device="cpu")
+
+
 @each(
     ("wrong", "message"),
     [
@@ -215,3 +227,7 @@ def test_folders_are_read_and_unknown_names_refused(tmp_path):
         read_pairs(tmp_path)
     with pytest.raises(TableError, match="no folder"):
         read_pairs(tmp_path / "nowhere")
+    (tmp_path / "a" / "data.csv").write_text("x,y\n1,2\n3,\n2,\n")
+    (tmp_path / "a" / "graph.csv").write_text("source,target\nx,y\n")
+    with pytest.raises(TableError, match=r"a: the table has 2 missing or infinite cells \(first column: 'y'\)"):
+        read_pairs(tmp_path)

@@ -168,12 +168,16 @@ def _save(out: str | os.PathLike[str], tuned: LoadedWeights) -> None:
 
 
 def own_batches(rng: torch.Generator, pairs: Iterable[Pair], *, answers: bool = False) -> Iterator[Batch | AnswerBatch]:
-    """Endless batches from a sequence (rows resampled), or the batches of a generator until it ends."""
+    """Endless batches from a sequence (rows resampled), all checked at once, or those of a generator until it ends."""
     make = as_answer_batch if answers else as_batch
-    if isinstance(pairs, Sequence):
-        yield from _resampled(rng, [make(table, graph, index) for index, (table, graph) in enumerate(pairs)])
-    for index, (table, graph) in enumerate(pairs):
-        yield make(table, graph, index)
+    singles = (make(table, graph, index) for index, (table, graph) in enumerate(pairs))
+    if isinstance(pairs, Sequence) and len(pairs):
+        return _resampled(rng, list(singles))
+    return _until_the_end(singles)
+
+
+def _until_the_end(singles: Iterable[Batch | AnswerBatch]) -> Iterator[Batch | AnswerBatch]:
+    yield from singles
     raise TableError("the pairs to learn from have run out before the last step; pass a list, or a longer generator")
 
 
@@ -223,8 +227,16 @@ def as_answer_batch(table: Any, graph: Any, index: int = 0) -> AnswerBatch:
 
 def read_pairs(folder: Path) -> list[Pair]:
     """Labelled tables on disk: every folder below with data.csv (or .csv.gz) and graph.csv (source,target)."""
-    tables = [read_labelled(place) for place in find_labelled(folder)]
-    return [(table.x_md, table.adjacency) for table in tables]
+    return [_read_pair(place) for place in find_labelled(folder)]
+
+
+def _read_pair(place: Path) -> Pair:
+    table = read_labelled(place)
+    if not (is_known := np.isfinite(table.x_md)).all():
+        name, number = table.names[int(np.argmin(is_known.all(axis=0)))], int((~is_known).sum())
+        cells = "a missing or infinite cell" if number == 1 else f"{number} missing or infinite cells"
+        raise TableError(f"{place}: the table has {cells} (first column: {name!r}); fill them, or leave the table out")
+    return table.x_md, table.adjacency
 
 
 def _resampled(rng: torch.Generator, singles: Sequence[Batch | AnswerBatch]) -> Iterator[Batch | AnswerBatch]:
