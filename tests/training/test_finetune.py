@@ -10,7 +10,7 @@ import torch
 
 from cases import each, quick_and_long
 from graphbam.errors import ConfigError, TableError
-from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
+from graphbam.nn.edge_net import SET, EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fits_partner, load_weights, save_weights
 from graphbam.simulation import SimulationConfig, simulate
 from graphbam.tables.rows import count_rows, measure_redundancy
@@ -80,6 +80,30 @@ def test_links_without_a_direction_and_loops_teach_no_more_than_they_know(pairs)
     loop = as_answer_batch(x_md, [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
     assert (loop.compelled_bdd == -1).all()
     assert loop.dag_bdd.sum() == 3
+
+
+def test_what_a_folder_knows_beside_the_graph_is_learnt_too(tmp_path):
+    (tmp_path / "data.csv").write_text("a,b,c\n1,2,5\n3,5,1\n2,2,4\n")
+    (tmp_path / "graph.csv").write_text("source,target\na,c\nb,c\n")
+
+    def teach(**files):
+        for name, text in files.items():
+            (tmp_path / f"{name}.csv").write_text(text)
+        rng = torch.Generator().manual_seed(0)
+        return next(own_batches(rng, iter(read_pairs(tmp_path)), answers=True))  # one by one: rows as they are
+
+    plain = teach()
+    assert plain.compelled_bdd[0].tolist() == plain.dag_bdd[0].tolist()  # a collider
+    assert (plain.hidden_bdd == -1).all()
+    assert not plain.marks_bmd.any()
+    told = teach(bidirected="a,b\na,b\n", targets="a,b,c\n0,0,0\n0,1,0\n0,0,0\n")
+    assert told.hidden_bdd[0].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    assert (told.compelled_bdd == -1).all()  # with a hidden cause there is no CPDAG
+    assert told.marks_bmd[0].tolist() == [[0, 0, 0], [0, SET, 0], [0, 0, 0]]
+    assert torch.equal(told.dag_bdd, plain.dag_bdd)
+    complete = teach(bidirected="a,b\n")
+    assert (complete.hidden_bdd == 0).all()
+    assert torch.equal(complete.compelled_bdd, plain.compelled_bdd)
 
 
 def test_weights_are_saved_as_training_goes(loaded, pairs, tmp_path, monkeypatch):
@@ -219,9 +243,9 @@ def test_folders_are_read_and_unknown_names_refused(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "data.csv").write_text("x,y\n1,2\n3,5\n2,2\n")
     (tmp_path / "a" / "graph.csv").write_text("source,target\nx,y\n")
-    ((x_md, adjacency),) = read_pairs(tmp_path)
-    assert x_md.shape == (3, 2)
-    assert adjacency.tolist() == [[0, 1], [0, 0]]
+    (table,) = read_pairs(tmp_path)
+    assert table.x_md.shape == (3, 2)
+    assert table.adjacency.tolist() == [[0, 1], [0, 0]]
     (tmp_path / "a" / "graph.csv").write_text("source,target\nx,z\n")
     with pytest.raises(TableError, match="'z'"):
         read_pairs(tmp_path)

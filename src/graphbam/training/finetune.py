@@ -19,8 +19,10 @@ from graphbam.graphs.equivalence import dag_to_cpdag
 from graphbam.graphs.graph import Graph, directed_part, edge_classes, reachable
 from graphbam.machine.disk import check_file, holds_something, take_path
 from graphbam.nn.device import choose_device
+from graphbam.nn.edge_net import SET
 from graphbam.nn.weights import LoadedWeights, load_weights, read_tensors, save_weights
-from graphbam.tables.labelled import find_labelled, read_labelled
+from graphbam.simulation.labels import NOT_APPLICABLE
+from graphbam.tables.labelled import LabelledTable, find_labelled, read_labelled
 from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows, count_rows_each
 from graphbam.training.config import TrainConfig
@@ -29,8 +31,8 @@ from graphbam.training.loop import stop_requested
 from graphbam.training.objectives import AnswerTask, EdgeTask
 from graphbam.training.step import Stepper
 
-Pair = tuple[Any, Any]
-"""A table (array or DataFrame, M × D) and its graph (`Graph` or adjacency, D × D)."""
+Pair = tuple[Any, Any] | LabelledTable
+"""A table (array or DataFrame, M × D) and its graph (`Graph` or adjacency, D × D), or all that a folder says."""
 
 REPORT_SECONDS = 5.0
 """Time between two reports."""
@@ -60,13 +62,15 @@ def fine_tune(
     """Continue training on labelled tables, or on a simulator that yields them.
 
     Weights that give directions and ancestors learn these too, as far as the graphs know them: links without a
-    direction teach none. Whether something hidden is behind a pair, no graph says; that is kept alive by replay.
+    direction teach none. Whether something hidden is behind a pair, no graph says; that is kept alive by replay, and
+    learnt from a `graphbam.tables.labelled.LabelledTable` that knows it. One that says which cells were set teaches
+    with these marked.
 
     Parameters
     ----------
     weights : str or LoadedWeights
         Where to start.
-    pairs : iterable of (table, graph)
+    pairs : iterable of (table, graph), or of LabelledTable
         A sequence is visited again and again, its rows resampled each time; a generator is consumed as it goes and
         must last for `steps`.
     steps : int
@@ -169,8 +173,7 @@ def _save(out: str | os.PathLike[str], tuned: LoadedWeights) -> None:
 
 def own_batches(rng: torch.Generator, pairs: Iterable[Pair], *, answers: bool = False) -> Iterator[Batch | AnswerBatch]:
     """Endless batches from a sequence (rows resampled), all checked at once, or those of a generator until it ends."""
-    make = as_answer_batch if answers else as_batch
-    singles = (make(table, graph, index) for index, (table, graph) in enumerate(pairs))
+    singles = (_as_single(pair, index, answers) for index, pair in enumerate(pairs))
     if isinstance(pairs, Sequence) and len(pairs):
         return _resampled(rng, list(singles))
     return _until_the_end(singles)
@@ -179,6 +182,27 @@ def own_batches(rng: torch.Generator, pairs: Iterable[Pair], *, answers: bool = 
 def _until_the_end(singles: Iterable[Batch | AnswerBatch]) -> Iterator[Batch | AnswerBatch]:
     yield from singles
     raise TableError("the pairs to learn from have run out before the last step; pass a list, or a longer generator")
+
+
+def _as_single(pair: Pair, index: int, answers: bool) -> Batch | AnswerBatch:
+    """A pair as a batch of one, with what the network can learn of it."""
+    table, graph = (pair.x_md, pair.adjacency) if isinstance(pair, LabelledTable) else pair
+    if not answers:
+        return as_batch(table, graph, index)
+    batch = as_answer_batch(table, graph, index)
+    return _add_knowledge(batch, pair) if isinstance(pair, LabelledTable) else batch
+
+
+def _add_knowledge(batch: AnswerBatch, table: LabelledTable) -> AnswerBatch:
+    """What a folder says beside the graph: cells that were set are marked, and where pairs share a hidden cause there
+    is no CPDAG."""
+    if table.set_md is not None:
+        batch = batch._replace(marks_bmd=SET * torch.tensor(table.set_md, dtype=torch.uint8)[None])
+    if table.hidden_dd is None:
+        return batch
+    is_joined = bool(table.hidden_dd.any())
+    compelled_bdd = torch.full_like(batch.compelled_bdd, NOT_APPLICABLE) if is_joined else batch.compelled_bdd
+    return batch._replace(hidden_bdd=torch.tensor(table.hidden_dd)[None], compelled_bdd=compelled_bdd)
 
 
 def as_batch(table: Any, graph: Any, index: int = 0) -> Batch:
@@ -216,7 +240,7 @@ def as_answer_batch(table: Any, graph: Any, index: int = 0) -> AnswerBatch:
     adjacency = np.asarray(graph.adjacency if isinstance(graph, Graph) else graph) > 0
     arrows = directed_part(adjacency) > 0
     before = reachable(arrows)
-    unknown = np.full(adjacency.shape, -1, dtype=np.int8)
+    unknown = np.full(adjacency.shape, NOT_APPLICABLE, dtype=np.int8)
     has_open, has_loop = bool((adjacency & adjacency.T).any()), bool(before.diagonal().any())
     cpdag = unknown if has_open or has_loop else directed_part(dag_to_cpdag(arrows.astype(np.int8))).astype(np.int8)
     ancestors = unknown if has_open else before.astype(np.int8)
@@ -225,18 +249,19 @@ def as_answer_batch(table: Any, graph: Any, index: int = 0) -> AnswerBatch:
     return AnswerBatch(plain.x_bmd, marks_bmd, plain.rows_b, plain.classes_bdd, *labels)
 
 
-def read_pairs(folder: Path) -> list[Pair]:
-    """Labelled tables on disk: every folder below with data.csv (or .csv.gz) and graph.csv (source,target)."""
-    return [_read_pair(place) for place in find_labelled(folder)]
+def read_pairs(folder: Path) -> list[LabelledTable]:
+    """Labelled tables on disk: every folder below with data.csv (or .csv.gz) and graph.csv (source,target), and what
+    bidirected.csv and targets.csv know beside these."""
+    return [_read_complete(place) for place in find_labelled(folder)]
 
 
-def _read_pair(place: Path) -> Pair:
+def _read_complete(place: Path) -> LabelledTable:
     table = read_labelled(place)
     if not (is_known := np.isfinite(table.x_md)).all():
         name, number = table.names[int(np.argmin(is_known.all(axis=0)))], int((~is_known).sum())
         cells = "a missing or infinite cell" if number == 1 else f"{number} missing or infinite cells"
         raise TableError(f"{place}: the table has {cells} (first column: {name!r}); fill them, or leave the table out")
-    return table.x_md, table.adjacency
+    return table
 
 
 def _resampled(rng: torch.Generator, singles: Sequence[Batch | AnswerBatch]) -> Iterator[Batch | AnswerBatch]:
