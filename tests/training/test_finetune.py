@@ -5,6 +5,7 @@ import os
 import signal
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -211,6 +212,17 @@ def test_a_generator_is_taken_as_it_comes_and_may_not_run_out(loaded, pairs):
 def test_pairs_that_do_not_fit_are_refused_by_number(table, graph, message):
     with pytest.raises(TableError, match=f"pair 4: .*{message}"):
         as_batch(table, graph, 4)
+
+
+def test_graphs_are_matched_to_columns_by_name(pairs):
+    x_md, dag = pairs[0]
+    frame = pd.DataFrame(x_md, columns=dag.names)
+    turned = frame[list(reversed(dag.names))]
+    expected = as_answer_batch(x_md[:, ::-1], dag.adjacency[::-1, ::-1])
+    assert all(torch.equal(a, b) for a, b in zip(as_answer_batch(turned, dag), expected, strict=True))
+    assert torch.equal(as_batch(turned, dag).classes_bdd, expected.classes_bdd)
+    with pytest.raises(TableError, match="pair 4: only one of table and graph knows 'X1'"):
+        as_batch(frame.rename(columns={"X1": "rain"}), dag, 4)
 
 
 def test_all_tables_are_checked_before_the_first_step(loaded, pairs, monkeypatch):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from graphbam.errors import ConfigError, Setting, TableError, WeightsError, check_whole
 from graphbam.graphs.equivalence import dag_to_cpdag
@@ -32,7 +33,8 @@ from graphbam.training.objectives import AnswerTask, EdgeTask
 from graphbam.training.step import Stepper
 
 Pair = tuple[Any, Any] | LabelledTable
-"""A table (array or DataFrame, M × D) and its graph (`Graph` or adjacency, D × D), or all that a folder says."""
+"""A table (array or DataFrame, M × D) and its graph (`Graph`, matched to columns by name, or adjacency in their order,
+D × D), or all that a folder says."""
 
 REPORT_SECONDS = 5.0
 """Time between two reports."""
@@ -214,14 +216,24 @@ def as_batch(table: Any, graph: Any, index: int = 0) -> Batch:
     >>> as_batch(x_md, np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]])).classes_bdd.tolist()
     [[[0, 2, 1], [2, 0, 1], [1, 1, 0]]]
     """
-    x_md = np.asarray(table, dtype=float)
-    adjacency = np.asarray(graph.adjacency if isinstance(graph, Graph) else graph)
+    x_md, adjacency = np.ascontiguousarray(table, dtype=float), _by_columns(graph, table, index)
     if x_md.ndim != 2 or adjacency.shape != (x_md.shape[1],) * 2:
         raise TableError(f"pair {index}: a table of shape {x_md.shape} does not fit a graph of shape {adjacency.shape}")
     if not np.isfinite(x_md).all():
         raise TableError(f"pair {index}: the table holds missing or infinite values; fill or drop them first")
     x_bmd = standardise(torch.tensor(x_md)[None]).float()
     return Batch(x_bmd, torch.tensor(edge_classes(adjacency)).long()[None], torch.tensor(count_rows_each(x_md[None])))
+
+
+def _by_columns(graph: Any, table: Any, index: int) -> NDArray[Any]:
+    """Edges in the order of the columns: by name where both have names."""
+    if not isinstance(graph, Graph) or not hasattr(table, "columns"):
+        return np.asarray(graph.adjacency if isinstance(graph, Graph) else graph)
+    names = [str(name) for name in table.columns]
+    if odd := sorted(set(names) ^ set(graph.names)):
+        raise TableError(f"pair {index}: only one of table and graph knows {odd[0]!r}; both need the same variables")
+    at = [graph.names.index(name) for name in names]
+    return graph.adjacency[np.ix_(at, at)]
 
 
 def as_answer_batch(table: Any, graph: Any, index: int = 0) -> AnswerBatch:
@@ -237,7 +249,7 @@ def as_answer_batch(table: Any, graph: Any, index: int = 0) -> AnswerBatch:
     (0, -1)
     """
     plain = as_batch(table, graph, index)
-    adjacency = np.asarray(graph.adjacency if isinstance(graph, Graph) else graph) > 0
+    adjacency = _by_columns(graph, table, index) > 0
     arrows = directed_part(adjacency) > 0
     before = reachable(arrows)
     unknown = np.full(adjacency.shape, NOT_APPLICABLE, dtype=np.int8)
