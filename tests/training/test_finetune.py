@@ -13,7 +13,7 @@ from cases import each, quick_and_long
 from graphbam.errors import ConfigError, TableError
 from graphbam.nn.edge_net import SET, EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fits_partner, load_weights, save_weights
-from graphbam.simulation import SimulationConfig, simulate
+from graphbam.simulation import MECHANISMS, SimulationConfig, simulate
 from graphbam.tables.rows import count_rows, measure_redundancy
 from graphbam.training import TrainConfig, finetune
 from graphbam.training.data import shape_grid
@@ -182,6 +182,19 @@ def test_replay_has_the_worlds_and_shapes_that_the_weights_know(loaded, monkeypa
     assert [config.largest_table for config in seen] == [300, finetune.LARGEST_REPLAYED]
     most = max(shape.n_tables * shape.n_samples * shape.n_variables for shape in shape_grid(seen[1]))
     assert most <= finetune.LARGEST_REPLAYED  # a step of four large tables took a minute on a CPU
+
+
+def test_worlds_that_are_not_known_here_are_replayed_by_nobody(loaded, pairs):
+    MECHANISMS["sawtooth"] = MECHANISMS["linear"]
+    try:
+        own = TrainConfig(simulation=SimulationConfig(mechanisms={"sawtooth": 1.0}))
+    finally:
+        del MECHANISMS["sawtooth"]
+    stored = {name: value for name, value in own.to_dict().items() if name != "network"}
+    theirs = dataclasses.replace(loaded, header=Header(train=stored))
+    with pytest.raises(ConfigError, match=r"worlds that are not known here \(mechanism='sawtooth' .*replay=0"):
+        fine_tune(theirs, pairs, steps=1, device="cpu")
+    assert fine_tune(theirs, pairs, steps=1, replay=0.0, device="cpu").header.train == stored
 
 
 def test_resampled_rows_are_counted_for_what_they_are_worth(pairs):

@@ -106,7 +106,8 @@ def fine_tune(
     task = AnswerTask() if loaded.gives_answers else EdgeTask()
     stepper = Stepper(network, task, weight_decay=0.0, clip_norm=1.0, ema_decay=0.98, capture=False)
     rng = torch.Generator().manual_seed(seed)
-    own, simulated = own_batches(rng, pairs, answers=loaded.gives_answers), _replay(loaded, seed, place)
+    own = own_batches(rng, pairs, answers=loaded.gives_answers)
+    simulated = _replay(loaded, seed, place) if replay else iter(())
 
     def tuned_so_far(step: int) -> LoadedWeights:
         notes = {"from": loaded.name, "steps": step, "learning_rate": learning_rate, "replay": replay}
@@ -310,7 +311,14 @@ def _replay(loaded: LoadedWeights, seed: int, device: torch.device) -> Iterator[
     small = {"seed": seed + 1, "cells_per_step": 24_000, "curriculum_start": 1.0, "burst": 4, "window": 4}
     largest = min(stored.get("largest_table") or LARGEST_REPLAYED, LARGEST_REPLAYED)
     small |= {"min_tables": 1, "largest_table": largest}
-    stream = Stream(TrainConfig.from_dict(plain | small), device)
+    try:
+        config = TrainConfig.from_dict(plain | small)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{loaded.name} learnt from worlds that are not known here ({error}). Import the module that has them, or "
+            "go without: ", Setting("replay", 0)
+        ) from None  # fmt: skip
+    stream = Stream(config, device)
     return (batch for batch in stream if isinstance(batch, Batch | AnswerBatch))
 
 
