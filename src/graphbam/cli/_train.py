@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphbam.cli._simulate import PRESET_NAMES
 from graphbam.errors import ConfigError
 from graphbam.machine.disk import take_path
 
@@ -35,7 +36,7 @@ def train(
             "for common children: collider, collider-wide or collider-paper; to compare with: avici."
         ),
     ] = "default",
-    data: Annotated[str, typer.Option(help="Simulated worlds: broad, paper or literal.")] = "broad",
+    data: Annotated[str, typer.Option(help=f"Simulated worlds: one of {PRESET_NAMES}.")] = "broad",
     steps: Annotated[int | None, typer.Option(help="Stop at this step, continuations counted.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes from now.")] = None,
     decay: Annotated[bool, typer.Option("--decay", help="Bring the learning rate down at the end.")] = False,
