@@ -23,7 +23,7 @@ from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import SET
 from graphbam.nn.weights import LoadedWeights, load_weights, read_tensors, save_weights
 from graphbam.simulation.labels import NOT_APPLICABLE
-from graphbam.tables.labelled import LabelledTable, find_labelled, read_labelled
+from graphbam.tables.labelled import LabelledTable, find_labelled, read_labelled, refuse_gaps
 from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows, count_rows_each
 from graphbam.training.config import TrainConfig
@@ -265,16 +265,11 @@ def as_answer_batch(table: Any, graph: Any, index: int = 0) -> AnswerBatch:
 def read_pairs(folder: Path) -> list[LabelledTable]:
     """Labelled tables on disk: every folder below with data.csv (or .csv.gz) and graph.csv (source,target), and what
     bidirected.csv and targets.csv know beside these."""
-    return [_read_complete(place) for place in find_labelled(folder)]
-
-
-def _read_complete(place: Path) -> LabelledTable:
-    table = read_labelled(place)
-    if not (is_known := np.isfinite(table.x_md)).all():
-        name, number = table.names[int(np.argmin(is_known.all(axis=0)))], int((~is_known).sum())
-        cells = "a missing or infinite cell" if number == 1 else f"{number} missing or infinite cells"
-        raise TableError(f"{place}: the table has {cells} (first column: {name!r}); fill them, or leave the table out")
-    return table
+    places = find_labelled(folder)
+    tables = [read_labelled(place) for place in places]
+    for table, place in zip(tables, places, strict=True):
+        refuse_gaps(table, place)
+    return tables
 
 
 def _resampled(rng: torch.Generator, singles: Sequence[Batch | AnswerBatch]) -> Iterator[Batch | AnswerBatch]:
