@@ -328,7 +328,7 @@ class Problem:
     """Columns with mean 0 and standard deviation 1; constant ones are 0, missing cells NaN."""
     adjacency: NDArray[np.int8]
     is_dag: bool
-    """Whether the truth is a DAG without hidden common causes; of others, methods are judged by the skeleton only."""
+    """Whether the truth is a DAG without hidden common causes; of others, there is no moral graph and no CPDAG."""
     is_directed: bool = True
     """Whether the edges of the truth have directions."""
     hidden_dd: NDArray[np.int8] | None = None
