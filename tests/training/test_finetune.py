@@ -220,6 +220,7 @@ def test_a_generator_is_taken_as_it_comes_and_may_not_run_out(loaded, pairs):
         (np.zeros((5, 3)), np.zeros((2, 2)), "does not fit"),
         (np.zeros(5), np.zeros((5, 5)), "does not fit"),
         (np.full((5, 2), np.nan), np.zeros((2, 2)), "missing or infinite"),
+        (pd.DataFrame({"a": ["x", "y"], "b": [1, 2]}), np.zeros((2, 2)), "not made of numbers .*'x'"),
     ],
 )
 def test_pairs_that_do_not_fit_are_refused_by_number(table, graph, message):
@@ -243,6 +244,12 @@ def test_all_tables_are_checked_before_the_first_step(loaded, pairs, monkeypatch
     monkeypatch.setattr("graphbam.training.finetune._replay", lambda *_: pytest.fail("a step was begun"))
     with pytest.raises(TableError, match="pair 3: the table holds missing or infinite values"):
         fine_tune(loaded, pairs, replay=0.9, device="cpu")
+
+
+def test_what_is_no_pair_is_refused(loaded, pairs):
+    for wrong in (pairs[0], [pairs[0][0]], "tables"):
+        with pytest.raises(TableError, match=r"pair 0 is a (ndarray|str), not \(table, graph\); pass a list"):
+            fine_tune(loaded, wrong, replay=0.0, device="cpu")
 
 
 def test_nothing_to_learn_from_is_refused(loaded):

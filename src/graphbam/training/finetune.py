@@ -189,11 +189,17 @@ def _until_the_end(singles: Iterable[Batch | AnswerBatch]) -> Iterator[Batch | A
 
 def _as_single(pair: Pair, index: int, answers: bool) -> Batch | AnswerBatch:
     """A pair as a batch of one, with what the network can learn of it."""
-    table, graph = (pair.x_md, pair.adjacency) if isinstance(pair, LabelledTable) else pair
+    table, graph = (pair.x_md, pair.adjacency) if isinstance(pair, LabelledTable) else _take_apart(pair, index)
     if not answers:
         return as_batch(table, graph, index)
     batch = as_answer_batch(table, graph, index)
     return _add_knowledge(batch, pair) if isinstance(pair, LabelledTable) else batch
+
+
+def _take_apart(pair: Any, index: int) -> tuple[Any, Any]:
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise TableError(f"pair {index} is a {type(pair).__name__}, not (table, graph); pass a list of such pairs")
+    return pair[0], pair[1]
 
 
 def _add_knowledge(batch: AnswerBatch, table: LabelledTable) -> AnswerBatch:
@@ -217,13 +223,20 @@ def as_batch(table: Any, graph: Any, index: int = 0) -> Batch:
     >>> as_batch(x_md, np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]])).classes_bdd.tolist()
     [[[0, 2, 1], [2, 0, 1], [1, 1, 0]]]
     """
-    x_md, adjacency = np.ascontiguousarray(table, dtype=float), _by_columns(graph, table, index)
+    x_md, adjacency = _as_numbers(table, index), _by_columns(graph, table, index)
     if x_md.ndim != 2 or adjacency.shape != (x_md.shape[1],) * 2:
         raise TableError(f"pair {index}: a table of shape {x_md.shape} does not fit a graph of shape {adjacency.shape}")
     if not np.isfinite(x_md).all():
         raise TableError(f"pair {index}: the table holds missing or infinite values; fill or drop them first")
     x_bmd = standardise(torch.tensor(x_md)[None]).float()
     return Batch(x_bmd, torch.tensor(edge_classes(adjacency)).long()[None], torch.tensor(count_rows_each(x_md[None])))
+
+
+def _as_numbers(table: Any, index: int) -> NDArray[np.float64]:
+    try:
+        return np.ascontiguousarray(table, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TableError(f"pair {index}: the table is not made of numbers ({error}); code or drop columns") from None
 
 
 def _by_columns(graph: Any, table: Any, index: int) -> NDArray[Any]:
