@@ -198,7 +198,7 @@ def _resolve(word: str) -> list[Case]:
         _check_twist(word, twist, ())
         return [_remove_from(case, twist) for case in _on_disk(Path(folder).expanduser())]
     near = difflib.get_close_matches(word, _join(SUITES, *SUITES.values()), n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are the suites {', '.join(SUITES)};"
+    hint = f"did you mean {near[0]!r}?" if near else f"there are the suites {', '.join(SUITES)}."
     raise ConfigError(
         f"no case is called {word!r}, and it is no folder; {hint} A simulated case is called like cosine-d50-m200"
     )
