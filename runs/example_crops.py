@@ -8,6 +8,7 @@ leaves → pests, leaves → harvest ← pests. In 120 rows each, `irrigation` o
 
 from __future__ import annotations
 
+import argparse
 import gzip
 from pathlib import Path
 
@@ -51,6 +52,8 @@ def make_crops(rng: np.random.Generator) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.parse_args()
     text = make_crops(np.random.default_rng(0)).to_csv(index=False, lineterminator="\n")
     OUT.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
     print(OUT, OUT.stat().st_size, "bytes")

@@ -7,6 +7,7 @@ Needs selenium, Chromium and its driver. Run it again after a release of weights
 
 from __future__ import annotations
 
+import argparse
 import io
 import re
 import shutil
@@ -81,6 +82,8 @@ def show_page(window: Any, address: str) -> None:
 
 def main() -> None:
     """Take both pictures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.parse_args()
     window = open_window(1280, 960)
     with tempfile.TemporaryDirectory() as folder:
         show_report(window, Path(folder))

@@ -235,7 +235,7 @@ def test_wide_tables_are_left_out_aloud(tmp_path):
 def test_missing_values_are_refused(tmp_path):
     write_table(tmp_path / "a")
     (tmp_path / "a" / "data.csv").write_text("x,y,z\n1,2,3\n1,,3\n")
-    with pytest.raises(TableError, match="no missing or infinite value"):
+    with pytest.raises(TableError, match=r"a missing or infinite cell \(first column: 'y'\); fill them"):
         resolve_cases([str(tmp_path)])
 
 

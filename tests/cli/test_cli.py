@@ -23,7 +23,7 @@ from graphbam.machine.helper import Helper
 from graphbam.output import figures
 from graphbam.output.files import Link
 from graphbam.result import Result
-from graphbam.simulation import GRAPHS, MECHANISMS, NOISES, WORLDS, simulate_table
+from graphbam.simulation import GRAPHS, MECHANISMS, NOISES, PRESETS, WORLDS, simulate_table
 from graphbam.tables.labelled import LabelledTable, write_labelled
 from standins import save_toy_colliders
 
@@ -203,6 +203,7 @@ def test_help_names_every_choice():
     assert _simulate.GRAPH_NAMES.split(", ") == sorted(GRAPHS)
     assert _simulate.NOISE_NAMES.split(", ") == sorted(NOISES)
     assert _simulate.WORLD_NAMES.split(", ") == sorted(WORLDS)
+    assert _simulate.PRESET_NAMES.split(", ") == sorted(PRESETS)
 
 
 def test_version_and_help(capsys, monkeypatch):

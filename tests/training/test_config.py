@@ -73,6 +73,7 @@ def test_impossible_configs_are_refused(tiny_training, tiny_immoralities):
     "change",
     [
         {"learning_rate": 0.0},
+        {"learning_rate": float("nan")},
         {"burst": 0},
         {"ema_decay": 1.5},
         {"variables": ()},

@@ -5,14 +5,15 @@ import os
 import signal
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from cases import each, quick_and_long
 from graphbam.errors import ConfigError, TableError
-from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
+from graphbam.nn.edge_net import SET, EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fits_partner, load_weights, save_weights
-from graphbam.simulation import SimulationConfig, simulate
+from graphbam.simulation import MECHANISMS, SimulationConfig, simulate
 from graphbam.tables.rows import count_rows, measure_redundancy
 from graphbam.training import TrainConfig, finetune
 from graphbam.training.data import shape_grid
@@ -80,6 +81,30 @@ def test_links_without_a_direction_and_loops_teach_no_more_than_they_know(pairs)
     loop = as_answer_batch(x_md, [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
     assert (loop.compelled_bdd == -1).all()
     assert loop.dag_bdd.sum() == 3
+
+
+def test_what_a_folder_knows_beside_the_graph_is_learnt_too(tmp_path):
+    (tmp_path / "data.csv").write_text("a,b,c\n1,2,5\n3,5,1\n2,2,4\n")
+    (tmp_path / "graph.csv").write_text("source,target\na,c\nb,c\n")
+
+    def teach(**files):
+        for name, text in files.items():
+            (tmp_path / f"{name}.csv").write_text(text)
+        rng = torch.Generator().manual_seed(0)
+        return next(own_batches(rng, iter(read_pairs(tmp_path)), answers=True))  # one by one: rows as they are
+
+    plain = teach()
+    assert plain.compelled_bdd[0].tolist() == plain.dag_bdd[0].tolist()  # a collider
+    assert (plain.hidden_bdd == -1).all()
+    assert not plain.marks_bmd.any()
+    told = teach(bidirected="a,b\na,b\n", targets="a,b,c\n0,0,0\n0,1,0\n0,0,0\n")
+    assert told.hidden_bdd[0].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    assert (told.compelled_bdd == -1).all()  # with a hidden cause there is no CPDAG
+    assert told.marks_bmd[0].tolist() == [[0, 0, 0], [0, SET, 0], [0, 0, 0]]
+    assert torch.equal(told.dag_bdd, plain.dag_bdd)
+    complete = teach(bidirected="a,b\n")
+    assert (complete.hidden_bdd == 0).all()
+    assert torch.equal(complete.compelled_bdd, plain.compelled_bdd)
 
 
 def test_weights_are_saved_as_training_goes(loaded, pairs, tmp_path, monkeypatch):
@@ -159,6 +184,19 @@ def test_replay_has_the_worlds_and_shapes_that_the_weights_know(loaded, monkeypa
     assert most <= finetune.LARGEST_REPLAYED  # a step of four large tables took a minute on a CPU
 
 
+def test_worlds_that_are_not_known_here_are_replayed_by_nobody(loaded, pairs):
+    MECHANISMS["sawtooth"] = MECHANISMS["linear"]
+    try:
+        own = TrainConfig(simulation=SimulationConfig(mechanisms={"sawtooth": 1.0}))
+    finally:
+        del MECHANISMS["sawtooth"]
+    stored = {name: value for name, value in own.to_dict().items() if name != "network"}
+    theirs = dataclasses.replace(loaded, header=Header(train=stored))
+    with pytest.raises(ConfigError, match=r"worlds that are not known here \(mechanism='sawtooth' .*replay=0"):
+        fine_tune(theirs, pairs, steps=1, device="cpu")
+    assert fine_tune(theirs, pairs, steps=1, replay=0.0, device="cpu").header.train == stored
+
+
 def test_resampled_rows_are_counted_for_what_they_are_worth(pairs):
     walk_md = np.random.default_rng(0).normal(size=(200, 5)).cumsum(axis=0)
     whole = as_batch(walk_md, pairs[0][1])
@@ -182,6 +220,7 @@ def test_a_generator_is_taken_as_it_comes_and_may_not_run_out(loaded, pairs):
         (np.zeros((5, 3)), np.zeros((2, 2)), "does not fit"),
         (np.zeros(5), np.zeros((5, 5)), "does not fit"),
         (np.full((5, 2), np.nan), np.zeros((2, 2)), "missing or infinite"),
+        (pd.DataFrame({"a": ["x", "y"], "b": [1, 2]}), np.zeros((2, 2)), "not made of numbers .*'x'"),
     ],
 )
 def test_pairs_that_do_not_fit_are_refused_by_number(table, graph, message):
@@ -189,20 +228,62 @@ def test_pairs_that_do_not_fit_are_refused_by_number(table, graph, message):
         as_batch(table, graph, 4)
 
 
-def test_settings_are_checked(loaded, pairs):
-    with pytest.raises(ConfigError, match="replay=1"):
-        fine_tune(loaded, pairs, replay=1.0)
+def test_graphs_are_matched_to_columns_by_name(pairs):
+    x_md, dag = pairs[0]
+    frame = pd.DataFrame(x_md, columns=dag.names)
+    turned = frame[list(reversed(dag.names))]
+    expected = as_answer_batch(x_md[:, ::-1], dag.adjacency[::-1, ::-1])
+    assert all(torch.equal(a, b) for a, b in zip(as_answer_batch(turned, dag), expected, strict=True))
+    assert torch.equal(as_batch(turned, dag).classes_bdd, expected.classes_bdd)
+    with pytest.raises(TableError, match="pair 4: only one of table and graph knows 'X1'"):
+        as_batch(frame.rename(columns={"X1": "rain"}), dag, 4)
+
+
+def test_all_tables_are_checked_before_the_first_step(loaded, pairs, monkeypatch):
+    pairs[3] = (np.full((60, 5), np.nan), pairs[3][1])
+    monkeypatch.setattr("graphbam.training.finetune._replay", lambda *_: pytest.fail("a step was begun"))
+    with pytest.raises(TableError, match="pair 3: the table holds missing or infinite values"):
+        fine_tune(loaded, pairs, replay=0.9, device="cpu")
+
+
+def test_what_is_no_pair_is_refused(loaded, pairs):
+    for wrong in (pairs[0], [pairs[0][0]], "tables"):
+        with pytest.raises(TableError, match=r"pair 0 is a (ndarray|str), not \(table, graph\); pass a list"):
+            fine_tune(loaded, wrong, replay=0.0, device="cpu")
+
+
+def test_nothing_to_learn_from_is_refused(loaded):
+    with pytest.raises(TableError, match="have run out"):
+        fine_tune(loaded, [], replay=0.0, device="cpu")
+
+
+@each(
+    ("wrong", "message"),
+    [
+        ({"replay": 1.0}, "replay=1.0 must be at least 0 and below 1"),
+        ({"steps": 0}, "steps=0 is not a whole number from 1 on"),
+        ({"learning_rate": -3.0}, "learning_rate=-3.0 must be a number above zero"),
+        ({"learning_rate": float("nan")}, "learning_rate=nan must be a number above zero"),
+    ],
+)
+def test_settings_are_checked(loaded, pairs, wrong, message):
+    with pytest.raises(ConfigError, match=message):
+        fine_tune(loaded, pairs, **wrong)
 
 
 def test_folders_are_read_and_unknown_names_refused(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "data.csv").write_text("x,y\n1,2\n3,5\n2,2\n")
     (tmp_path / "a" / "graph.csv").write_text("source,target\nx,y\n")
-    ((x_md, adjacency),) = read_pairs(tmp_path)
-    assert x_md.shape == (3, 2)
-    assert adjacency.tolist() == [[0, 1], [0, 0]]
+    (table,) = read_pairs(tmp_path)
+    assert table.x_md.shape == (3, 2)
+    assert table.adjacency.tolist() == [[0, 1], [0, 0]]
     (tmp_path / "a" / "graph.csv").write_text("source,target\nx,z\n")
     with pytest.raises(TableError, match="'z'"):
         read_pairs(tmp_path)
     with pytest.raises(TableError, match="no folder"):
         read_pairs(tmp_path / "nowhere")
+    (tmp_path / "a" / "data.csv").write_text("x,y\n1,2\n3,\n2,\n")
+    (tmp_path / "a" / "graph.csv").write_text("source,target\nx,y\n")
+    with pytest.raises(TableError, match=r"a: the table has 2 missing or infinite cells \(first column: 'y'\)"):
+        read_pairs(tmp_path)

@@ -364,6 +364,27 @@ def test_the_budget_counts_steps_over_continuations_and_minutes_from_now():
         Budget()
 
 
+@pytest.mark.parametrize("wrong", [{"minutes": float("nan")}, {"minutes": -1.0}, {"steps": -5}])
+def test_a_budget_that_never_ends_or_ends_before_it_begins_is_refused(wrong):
+    ((name, value),) = wrong.items()
+    with pytest.raises(ConfigError, match=f"{name}={value} is no end of a run"):
+        Budget(**wrong)
+
+
+def test_a_run_is_either_begun_or_gone_on_with(tiny_training, tmp_path):
+    run(tiny_training(), tmp_path, 2)
+    with pytest.raises(ConfigError, match="start='edges' begins a fresh run, and resume=True goes on with one"):
+        run(tiny_training(), tmp_path, 4, resume=True, start="edges")
+    assert log_of(tmp_path)[-1]["step"] == 2
+
+
+@pytest.mark.parametrize("workers", [-1, 1.5])
+def test_there_is_a_whole_number_of_workers(tiny_training, tmp_path, workers):
+    with pytest.raises(ConfigError, match=f"workers={workers} is not a whole number from 0 on"):
+        train(tiny_training(), tmp_path / "run", budget=Budget(steps=1), device="cpu", workers=workers)
+    assert not (tmp_path / "run").exists()
+
+
 def test_time_ends_a_run(tiny_training, tmp_path):
     began = time.monotonic()
     train(tiny_training(), tmp_path, budget=Budget(minutes=0.5 / 60), device="cpu")

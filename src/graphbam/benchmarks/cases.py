@@ -298,12 +298,13 @@ def _read_manifest(root: Path) -> dict[str, Listing] | None:
 def _read_case(place: Path, root: Path, listing: Listing | None = None) -> Case:
     """A table as a case; `listing` is its line in the manifest, if there is one."""
     from graphbam.graphs.graph import is_dag
-    from graphbam.tables.labelled import read_labelled
+    from graphbam.tables.labelled import read_labelled, refuse_gaps
 
     table = read_labelled(place)
     n_rows, d = table.x_md.shape
-    if n_rows < 2 or d < 2 or not np.isfinite(table.x_md).all():
-        raise TableError(f"{place}: a table to judge on needs two rows, two columns and no missing or infinite value")
+    if n_rows < 2 or d < 2:
+        raise TableError(f"{place}: a table of {n_rows} × {d} is nothing to judge on; use at least 2 × 2")
+    refuse_gaps(table, place)
     name, is_acyclic = str(Path(root.name) / place.relative_to(root)), is_dag(table.adjacency)
     if listing is not None and listing.acyclic == "yes" and not is_acyclic:
         raise TableError(f"{root / MANIFEST} calls {place.name!r} acyclic, but its graph.csv has a cycle")
@@ -327,7 +328,7 @@ class Problem:
     """Columns with mean 0 and standard deviation 1; constant ones are 0, missing cells NaN."""
     adjacency: NDArray[np.int8]
     is_dag: bool
-    """Whether the truth is a DAG without hidden common causes; of others, methods are judged by the skeleton only."""
+    """Whether the truth is a DAG without hidden common causes; of others, there is no moral graph and no CPDAG."""
     is_directed: bool = True
     """Whether the edges of the truth have directions."""
     hidden_dd: NDArray[np.int8] | None = None

@@ -21,6 +21,7 @@ MECHANISM_NAMES = (
 )
 GRAPH_NAMES = "bipartite-layers, erdos-renyi, geometric, regulators, scale-free, small-world, stochastic-block"
 NOISE_NAMES = "exponential, gaussian, gumbel, laplace, mixture, student, uniform"
+PRESET_NAMES = "broad, broad-1, literal, paper, textbook"
 
 
 WORLD_NAMES = (
@@ -47,7 +48,7 @@ def simulate(
     hidden: Annotated[bool, typer.Option("--hidden", help="More variables than the table shows.")] = False,
     interventions: Annotated[bool, typer.Option("--interventions", help="Some cells were set from outside.")] = False,
     missing: Annotated[bool, typer.Option("--missing", help="Some cells are missing.")] = False,
-    preset: Annotated[str, typer.Option(help="Everything not fixed here: paper, literal or broad.")] = "paper",
+    preset: Annotated[str, typer.Option(help=f"Everything not fixed here: one of {PRESET_NAMES}.")] = "paper",
     seed: Annotated[int, typer.Option(help="The same seed gives the same world.")] = 0,
 ) -> None:
     """Simulate a table with known truth: data.csv, graph.csv and a picture, world.png.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphbam.cli._simulate import PRESET_NAMES
 from graphbam.errors import ConfigError
 from graphbam.machine.disk import take_path
 
@@ -35,7 +36,7 @@ def train(
             "for common children: collider, collider-wide or collider-paper; to compare with: avici."
         ),
     ] = "default",
-    data: Annotated[str, typer.Option(help="Simulated worlds: broad, paper or literal.")] = "broad",
+    data: Annotated[str, typer.Option(help=f"Simulated worlds: one of {PRESET_NAMES}.")] = "broad",
     steps: Annotated[int | None, typer.Option(help="Stop at this step, continuations counted.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes from now.")] = None,
     decay: Annotated[bool, typer.Option("--decay", help="Bring the learning rate down at the end.")] = False,
@@ -83,11 +84,15 @@ def fine_tune(
         typer.echo(f"step {line['step']:>6} of {steps}  loss {line['loss']:.4f}{left}")
 
     pairs = read_pairs(take_path(folder, "the path of the tables"))
-    tables = "1 table" if len(pairs) == 1 else f"{len(pairs)} tables"
-    typer.echo(f"{tables}, {steps} steps; saved every minute; Ctrl-C ends early and keeps what was learnt")
+    work = f"{_count(len(pairs), 'table')}, {_count(steps, 'step')}"
+    typer.echo(f"{work}; saved every minute; Ctrl-C ends early and keeps what was learnt")
     choices: dict[str, Any] = {"learning_rate": learning_rate, "replay": replay, "seed": seed, "device": device}
     run(weights, pairs, steps=steps, out=out, report=tell, **choices)
     typer.echo(f"weights: {out} (use it with graphbam infer --weights {out})")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _config(

@@ -123,7 +123,7 @@ def simulate(
     hidden, interventions, missing : bool
         Whether the world has more variables than the table shows, cells that were set, cells that are missing.
     preset : str
-        ``paper``, ``literal`` or ``broad``, for everything that is not fixed above.
+        A key of `PRESETS`, such as ``paper``, ``broad`` or ``textbook``, for everything that is not fixed above.
     seed : int
         The same seed gives the same world.
 

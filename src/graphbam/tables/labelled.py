@@ -22,7 +22,7 @@ from graphbam.errors import TableError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LabelledTable", "find_labelled", "read_labelled", "write_labelled"]
+__all__ = ["LabelledTable", "find_labelled", "read_labelled", "refuse_gaps", "write_labelled"]
 
 DATA, GRAPH = ("data.csv", "data.csv.gz"), "graph.csv"
 """Names of the files; of two tables in one folder the first counts."""
@@ -91,6 +91,15 @@ def read_labelled(folder: Path, max_rows: int | None = None) -> LabelledTable:
     is_known = (folder / HIDDEN).is_file()
     hidden_dd = _read_pairs(folder / HIDDEN, names) if is_known else None
     return LabelledTable(names, x_md, adjacency, hidden_dd, None if set_md is None else set_md[frame.index])
+
+
+def refuse_gaps(table: LabelledTable, place: Path) -> None:
+    """Refuse a table with missing or infinite cells, where only complete ones can be used."""
+    if (is_known := np.isfinite(table.x_md)).all():
+        return
+    name, number = table.names[int(np.argmin(is_known.all(axis=0)))], int((~is_known).sum())
+    cells = "a missing or infinite cell" if number == 1 else f"{number} missing or infinite cells"
+    raise TableError(f"{place}: the table has {cells} (first column: {name!r}); fill them, or leave the table out")
 
 
 def write_labelled(folder: Path, table: LabelledTable, digits: int = 17) -> tuple[Path, Path]:

@@ -225,7 +225,7 @@ class TrainConfig:
             "learning_rate",
             "clip_norm",
         ):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:  # nor is NaN
                 raise ConfigError(f"{name}={getattr(self, name)}, but it must be above zero")
         if not self.variables or min(self.variables) < 2 or not self.samples or min(self.samples) < 2:
             raise ConfigError("variables and samples must hold at least one size each, all at least 2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import time
 from collections import defaultdict
@@ -12,14 +13,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from graphbam.errors import ConfigError, TableError, WeightsError
+from graphbam.errors import ConfigError, Setting, TableError, WeightsError, check_whole
 from graphbam.graphs.equivalence import dag_to_cpdag
 from graphbam.graphs.graph import Graph, directed_part, edge_classes, reachable
 from graphbam.machine.disk import check_file, holds_something, take_path
 from graphbam.nn.device import choose_device
+from graphbam.nn.edge_net import SET
 from graphbam.nn.weights import LoadedWeights, load_weights, read_tensors, save_weights
-from graphbam.tables.labelled import find_labelled, read_labelled
+from graphbam.simulation.labels import NOT_APPLICABLE
+from graphbam.tables.labelled import LabelledTable, find_labelled, read_labelled, refuse_gaps
 from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows, count_rows_each
 from graphbam.training.config import TrainConfig
@@ -28,8 +32,9 @@ from graphbam.training.loop import stop_requested
 from graphbam.training.objectives import AnswerTask, EdgeTask
 from graphbam.training.step import Stepper
 
-Pair = tuple[Any, Any]
-"""A table (array or DataFrame, M × D) and its graph (`Graph` or adjacency, D × D)."""
+Pair = tuple[Any, Any] | LabelledTable
+"""A table (array or DataFrame, M × D) and its graph (`Graph`, matched to columns by name, or adjacency in their order,
+D × D), or all that a folder says."""
 
 REPORT_SECONDS = 5.0
 """Time between two reports."""
@@ -59,13 +64,15 @@ def fine_tune(
     """Continue training on labelled tables, or on a simulator that yields them.
 
     Weights that give directions and ancestors learn these too, as far as the graphs know them: links without a
-    direction teach none. Whether something hidden is behind a pair, no graph says; that is kept alive by replay.
+    direction teach none. Whether something hidden is behind a pair, no graph says; that is kept alive by replay, and
+    learnt from a `graphbam.tables.labelled.LabelledTable` that knows it. One that says which cells were set teaches
+    with these marked.
 
     Parameters
     ----------
     weights : str or LoadedWeights
         Where to start.
-    pairs : iterable of (table, graph)
+    pairs : iterable of (table, graph), or of LabelledTable
         A sequence is visited again and again, its rows resampled each time; a generator is consumed as it goes and
         must last for `steps`.
     steps : int
@@ -89,8 +96,7 @@ def fine_tune(
         Ready for `gb.infer(..., weights=...)`; write them with `graphbam.nn.weights.save_weights`. Ctrl-C ends the
         training early, and what has been learnt so far is returned.
     """
-    if not 0 <= replay < 1 or steps < 1:
-        raise ConfigError(f"replay={replay} must lie in [0, 1) and steps={steps} must be at least 1")
+    _check_settings(steps, learning_rate, replay)
     place = choose_device(device)
     loaded = weights if isinstance(weights, LoadedWeights) else load_weights(weights)
     if out is not None:
@@ -100,7 +106,8 @@ def fine_tune(
     task = AnswerTask() if loaded.gives_answers else EdgeTask()
     stepper = Stepper(network, task, weight_decay=0.0, clip_norm=1.0, ema_decay=0.98, capture=False)
     rng = torch.Generator().manual_seed(seed)
-    own, simulated = own_batches(rng, pairs, answers=loaded.gives_answers), _replay(loaded, seed, place)
+    own = own_batches(rng, pairs, answers=loaded.gives_answers)
+    simulated = _replay(loaded, seed, place) if replay else iter(())
 
     def tuned_so_far(step: int) -> LoadedWeights:
         notes = {"from": loaded.name, "steps": step, "learning_rate": learning_rate, "replay": replay}
@@ -126,6 +133,14 @@ def fine_tune(
     if out is not None:
         _save(out, tuned)
     return tuned
+
+
+def _check_settings(steps: int, learning_rate: float, replay: float) -> None:
+    check_whole("steps", steps, 1)
+    if not 0 < learning_rate < math.inf:  # nor is NaN
+        raise ConfigError(Setting("learning_rate", learning_rate), " must be a number above zero")
+    if not 0 <= replay < 1:
+        raise ConfigError(Setting("replay", replay), " must be at least 0 and below 1: it is a share of the steps")
 
 
 def _check_out(out: Path, loaded: LoadedWeights) -> None:
@@ -160,13 +175,43 @@ def _save(out: str | os.PathLike[str], tuned: LoadedWeights) -> None:
 
 
 def own_batches(rng: torch.Generator, pairs: Iterable[Pair], *, answers: bool = False) -> Iterator[Batch | AnswerBatch]:
-    """Endless batches from a sequence (rows resampled), or the batches of a generator until it ends."""
-    make = as_answer_batch if answers else as_batch
-    if isinstance(pairs, Sequence):
-        yield from _resampled(rng, [make(table, graph, index) for index, (table, graph) in enumerate(pairs)])
-    for index, (table, graph) in enumerate(pairs):
-        yield make(table, graph, index)
+    """Endless batches from a sequence (rows resampled), all checked at once, or those of a generator until it ends."""
+    singles = (_as_single(pair, index, answers) for index, pair in enumerate(pairs))
+    if isinstance(pairs, Sequence) and len(pairs):
+        return _resampled(rng, list(singles))
+    return _until_the_end(singles)
+
+
+def _until_the_end(singles: Iterable[Batch | AnswerBatch]) -> Iterator[Batch | AnswerBatch]:
+    yield from singles
     raise TableError("the pairs to learn from have run out before the last step; pass a list, or a longer generator")
+
+
+def _as_single(pair: Pair, index: int, answers: bool) -> Batch | AnswerBatch:
+    """A pair as a batch of one, with what the network can learn of it."""
+    table, graph = (pair.x_md, pair.adjacency) if isinstance(pair, LabelledTable) else _take_apart(pair, index)
+    if not answers:
+        return as_batch(table, graph, index)
+    batch = as_answer_batch(table, graph, index)
+    return _add_knowledge(batch, pair) if isinstance(pair, LabelledTable) else batch
+
+
+def _take_apart(pair: Any, index: int) -> tuple[Any, Any]:
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise TableError(f"pair {index} is a {type(pair).__name__}, not (table, graph); pass a list of such pairs")
+    return pair[0], pair[1]
+
+
+def _add_knowledge(batch: AnswerBatch, table: LabelledTable) -> AnswerBatch:
+    """What a folder says beside the graph: cells that were set are marked, and where pairs share a hidden cause there
+    is no CPDAG."""
+    if table.set_md is not None:
+        batch = batch._replace(marks_bmd=SET * torch.tensor(table.set_md, dtype=torch.uint8)[None])
+    if table.hidden_dd is None:
+        return batch
+    is_joined = bool(table.hidden_dd.any())
+    compelled_bdd = torch.full_like(batch.compelled_bdd, NOT_APPLICABLE) if is_joined else batch.compelled_bdd
+    return batch._replace(hidden_bdd=torch.tensor(table.hidden_dd)[None], compelled_bdd=compelled_bdd)
 
 
 def as_batch(table: Any, graph: Any, index: int = 0) -> Batch:
@@ -178,14 +223,31 @@ def as_batch(table: Any, graph: Any, index: int = 0) -> Batch:
     >>> as_batch(x_md, np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]])).classes_bdd.tolist()
     [[[0, 2, 1], [2, 0, 1], [1, 1, 0]]]
     """
-    x_md = np.asarray(table, dtype=float)
-    adjacency = np.asarray(graph.adjacency if isinstance(graph, Graph) else graph)
+    x_md, adjacency = _as_numbers(table, index), _by_columns(graph, table, index)
     if x_md.ndim != 2 or adjacency.shape != (x_md.shape[1],) * 2:
         raise TableError(f"pair {index}: a table of shape {x_md.shape} does not fit a graph of shape {adjacency.shape}")
     if not np.isfinite(x_md).all():
         raise TableError(f"pair {index}: the table holds missing or infinite values; fill or drop them first")
     x_bmd = standardise(torch.tensor(x_md)[None]).float()
     return Batch(x_bmd, torch.tensor(edge_classes(adjacency)).long()[None], torch.tensor(count_rows_each(x_md[None])))
+
+
+def _as_numbers(table: Any, index: int) -> NDArray[np.float64]:
+    try:
+        return np.ascontiguousarray(table, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TableError(f"pair {index}: the table is not made of numbers ({error}); code or drop columns") from None
+
+
+def _by_columns(graph: Any, table: Any, index: int) -> NDArray[Any]:
+    """Edges in the order of the columns: by name where both have names."""
+    if not isinstance(graph, Graph) or not hasattr(table, "columns"):
+        return np.asarray(graph.adjacency if isinstance(graph, Graph) else graph)
+    names = [str(name) for name in table.columns]
+    if odd := sorted(set(names) ^ set(graph.names)):
+        raise TableError(f"pair {index}: only one of table and graph knows {odd[0]!r}; both need the same variables")
+    at = [graph.names.index(name) for name in names]
+    return graph.adjacency[np.ix_(at, at)]
 
 
 def as_answer_batch(table: Any, graph: Any, index: int = 0) -> AnswerBatch:
@@ -201,10 +263,10 @@ def as_answer_batch(table: Any, graph: Any, index: int = 0) -> AnswerBatch:
     (0, -1)
     """
     plain = as_batch(table, graph, index)
-    adjacency = np.asarray(graph.adjacency if isinstance(graph, Graph) else graph) > 0
+    adjacency = _by_columns(graph, table, index) > 0
     arrows = directed_part(adjacency) > 0
     before = reachable(arrows)
-    unknown = np.full(adjacency.shape, -1, dtype=np.int8)
+    unknown = np.full(adjacency.shape, NOT_APPLICABLE, dtype=np.int8)
     has_open, has_loop = bool((adjacency & adjacency.T).any()), bool(before.diagonal().any())
     cpdag = unknown if has_open or has_loop else directed_part(dag_to_cpdag(arrows.astype(np.int8))).astype(np.int8)
     ancestors = unknown if has_open else before.astype(np.int8)
@@ -213,10 +275,14 @@ def as_answer_batch(table: Any, graph: Any, index: int = 0) -> AnswerBatch:
     return AnswerBatch(plain.x_bmd, marks_bmd, plain.rows_b, plain.classes_bdd, *labels)
 
 
-def read_pairs(folder: Path) -> list[Pair]:
-    """Labelled tables on disk: every folder below with data.csv (or .csv.gz) and graph.csv (source,target)."""
-    tables = [read_labelled(place) for place in find_labelled(folder)]
-    return [(table.x_md, table.adjacency) for table in tables]
+def read_pairs(folder: Path) -> list[LabelledTable]:
+    """Labelled tables on disk: every folder below with data.csv (or .csv.gz) and graph.csv (source,target), and what
+    bidirected.csv and targets.csv know beside these."""
+    places = find_labelled(folder)
+    tables = [read_labelled(place) for place in places]
+    for table, place in zip(tables, places, strict=True):
+        refuse_gaps(table, place)
+    return tables
 
 
 def _resampled(rng: torch.Generator, singles: Sequence[Batch | AnswerBatch]) -> Iterator[Batch | AnswerBatch]:
@@ -253,7 +319,14 @@ def _replay(loaded: LoadedWeights, seed: int, device: torch.device) -> Iterator[
     small = {"seed": seed + 1, "cells_per_step": 24_000, "curriculum_start": 1.0, "burst": 4, "window": 4}
     largest = min(stored.get("largest_table") or LARGEST_REPLAYED, LARGEST_REPLAYED)
     small |= {"min_tables": 1, "largest_table": largest}
-    stream = Stream(TrainConfig.from_dict(plain | small), device)
+    try:
+        config = TrainConfig.from_dict(plain | small)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{loaded.name} learnt from worlds that are not known here ({error}). Import the module that has them, or "
+            "go without: ", Setting("replay", 0)
+        ) from None  # fmt: skip
+    stream = Stream(config, device)
     return (batch for batch in stream if isinstance(batch, Batch | AnswerBatch))
 
 

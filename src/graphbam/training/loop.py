@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from graphbam.errors import ConfigError, WeightsError
+from graphbam.errors import ConfigError, Setting, WeightsError, check_whole
 from graphbam.machine.disk import holds_something, make_folder, take_path
 from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig, name_observation_layers
@@ -63,6 +63,9 @@ class Budget:
     def __post_init__(self) -> None:
         if self.steps is None and self.minutes is None:
             raise ConfigError("training needs an end: give steps, minutes or both")
+        for name in ("steps", "minutes"):
+            if (most := getattr(self, name)) is not None and not most >= 0:  # nor is NaN
+                raise ConfigError(Setting(name, most), " is no end of a run; use a number of at least 0")
 
     def spent(self, step: int, seconds: float, first_step: int) -> float:
         """Share of the budget used, the larger of steps and time."""
@@ -115,6 +118,13 @@ def train(
     Path
         The weights file, `out/weights.safetensors`.
     """
+    if workers is not None:
+        check_whole("workers", workers, 0)
+    if resume and start is not None:
+        raise ConfigError(
+            Setting("start", start), " begins a fresh run, and ", Setting("resume", True), " goes on with one; ",
+            "leave out one of the two"
+        )  # fmt: skip
     folder = _open_folder(take_path(out), resume)
     with _processes(device) as (rank, place), _own_stream(place):
         run = _Run(config, folder, budget, place, rank, compile_blocks, report)

@@ -387,6 +387,21 @@ def test_a_class_of_ones_own_is_a_method():
     assert load_baseline("toys:Noise").title == "Noise"
 
 
+def test_classes_that_say_too_little_are_refused(monkeypatch):
+    import toys
+
+    said = {"name": "mine", "title": "Mine", "kind": "cpdag"}
+    halves = {
+        "has no title": (toys.Baseline, {"name": "mine", "kind": "dag"}),
+        "has kind='directed'; choose from undirected, cpdag, dag": (toys.Correlation, said | {"kind": "directed"}),
+        "needs a function fit": (toys.Baseline, said),
+    }
+    for message, (base, attributes) in halves.items():
+        monkeypatch.setattr(toys, "Mine", type("Mine", (base,), attributes), raising=False)
+        with pytest.raises(ConfigError, match=f"method 'toys:Mine' .*{message}"):
+            resolve_methods(["toys:Mine"])
+
+
 @each(
     ("word", "message"),
     [

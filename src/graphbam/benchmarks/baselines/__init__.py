@@ -10,9 +10,10 @@ import dataclasses
 import difflib
 import fnmatch
 import importlib
+import inspect
 import itertools
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 from graphbam.benchmarks.baselines._base import Answer, Baseline, Kind
 from graphbam.errors import ConfigError
@@ -158,6 +159,12 @@ def _load_class(word: str) -> type[Baseline]:
         raise ConfigError(f"method {word!r} cannot be loaded: {error}. Is its folder the current one?") from None
     if not (isinstance(found, type) and issubclass(found, Baseline)):
         raise ConfigError(f"method {word!r} is no class derived from graphbam.benchmarks.baselines.Baseline")
+    if missing := [name for name in ("name", "title", "kind") if not hasattr(found, name)]:
+        raise ConfigError(f"method {word!r} has no {missing[0]}; its class needs name, title and kind")
+    if found.kind not in (kinds := get_args(Kind)):
+        raise ConfigError(f"method {word!r} has kind={found.kind!r}; choose from {', '.join(kinds)}")
+    if inspect.isabstract(found):
+        raise ConfigError(f"method {word!r} cannot answer: its class needs a function fit(self, x_md, *, seed)")
     return found
 
 
