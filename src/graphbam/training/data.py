@@ -375,7 +375,7 @@ def ask_edges(config: StructureConfig, tables: Tables, weights: LoadedWeights) -
     Rows that repeat each other count for less here too, and cells that are missing or set are known as such, or the
     mistakes would be others than those that users meet.
     """
-    rows = count_rows_each(tables.x_bmd.cpu().numpy())
+    rows = rows_of_tables(tables)
     marks_bmd = mark_tables(tables) if weights.reads_marks else None
     p_bdd3 = weights.probabilities(tables.x_bmd, rows, marks_bmd).to(tables.x_bmd.device, torch.float32)
     skeleton_bdd = p_bdd3[..., SKELETON] >= LINKED_FROM
@@ -422,6 +422,28 @@ def draw_tables(
     filled_bmd = standardise(fill_gaps(tables.x_bmd, tables.observed_bmd))
     whole_b11 = tables.observed_bmd.all(-1).all(-1)[:, None, None]
     return dataclasses.replace(tables, x_bmd=torch.where(whole_b11, tables.x_bmd, filled_bmd))
+
+
+def rows_of_tables(tables: Tables) -> list[float]:
+    """Independent rows of each table, counted as for users' tables: in full where cells were set (`prepare`).
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> tables = sample_tables(rng, SimulationConfig.paper(), n_tables=2, n_variables=3, n_samples=200)
+    >>> slow = dataclasses.replace(tables, x_bmd=tables.x_bmd.cumsum(1))
+    >>> set_bmd = torch.zeros(2, 200, 3, dtype=torch.bool)
+    >>> set_bmd[1, :50, 0] = True
+    >>> [rows < 100 for rows in rows_of_tables(slow)]
+    [True, True]
+    >>> [rows < 100 for rows in rows_of_tables(dataclasses.replace(slow, set_bmd=set_bmd))]
+    [True, False]
+    """
+    counted = count_rows_each(tables.x_bmd.cpu().numpy())
+    if tables.set_bmd is None:
+        return counted
+    is_set, n_samples = tables.set_bmd.flatten(1).any(1).tolist(), float(tables.x_bmd.shape[1])
+    return [n_samples if in_full else rows for in_full, rows in zip(is_set, counted, strict=True)]
 
 
 def mark_tables(tables: Tables) -> Tensor:
