@@ -102,8 +102,10 @@ def measure_pair(
     if not is_arrow:
         x_m, y_m = x_m / x_m.std(), y_m / y_m.std()
     size = float(x_m @ y_m / (x_m @ x_m))
-    rest_m = y_m - size * x_m
-    spread = np.sqrt(((x_m * rest_m) ** 2).sum()) / (x_m @ x_m)  # whatever the noise: it may differ from row to row
+    error_m = x_m * (y_m - size * x_m)  # what each row adds to the error of a slope …
+    if not is_arrow:  # … and to that of a correlation, whose variances are estimates too: the mean of both slopes
+        error_m = (error_m + y_m * (x_m - size * y_m)) / 2
+    spread = np.sqrt((error_m**2).sum()) / (x_m @ x_m)  # whatever the noise: it may differ from row to row
     half = float(1.96 * spread * np.sqrt(len(x_m) / free))
     low, high = (size - half, size + half) if is_arrow else _bound_correlation(size, half)
     ways = [(i, j), (j, i)][: 1 if is_arrow else 2]
