@@ -8,8 +8,9 @@ The rules, in the order they are applied, to a table of which at most twenty tim
    single such cell stays, with a warning). ``keep_codes=True`` keeps them. Rows without a single value are left out.
 2. Missing values (``missing="auto"``): columns with more than 70 % missing are left out; if the gaps of the
    rest touch at most 5 % of the rows, those rows are left out; otherwise every gap gets what the other columns make
-   of it (`fill_gaps`). A median would be one value for all, and hide that two columns are related only through a third.
-   A column that is left out cannot explain anything any more, so few are: what goes through it would look like a link.
+   of it (`fill_gaps`), wild values at the limit of step 6. A median would be one value for all, and hide that two
+   columns are related only through a third. A column that is left out cannot explain anything any more, so few are:
+   what goes through it would look like a link.
    ``"drop"`` always leaves rows out, ``"impute"`` always fills, ``"error"`` refuses.
 3. Constant columns keep their place in the answer, with no links; the network does not see them.
 4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.tables.rows`), unless
@@ -450,7 +451,16 @@ def _close_gaps(cells: _Cells, policy: Missing, source: str, notes: Notes) -> _C
         )
         return dataclasses.replace(cells, x_md=x_md)
     notes.changes.append(f"{filled} filled in by regression on the other columns")
-    return dataclasses.replace(cells, x_md=fill_gaps(torch.from_numpy(x_md), torch.from_numpy(~gaps)).numpy())
+    return dataclasses.replace(cells, x_md=_fill_by_others(torch.from_numpy(x_md), torch.from_numpy(~gaps)).numpy())
+
+
+def _fill_by_others(x: Tensor, observed: Tensor) -> Tensor:
+    """`fill_gaps` from values as the network sees them, wild ones at their limit: of a line through a slip of a pen
+    nothing else would be left."""
+    size_1d = torch.where(observed, x.abs(), 0).amax(-2, keepdim=True)
+    size_1d = torch.where(size_1d > 0, size_1d, 1.0)  # so that no difference overflows
+    limited = _move_wild_observed((x / size_1d).mT, observed.mT).mT
+    return torch.where(observed, x, size_1d * fill_gaps(limited, observed))
 
 
 def fill_gaps(x: Tensor, observed: Tensor, *, rounds: int = 4, ridge: float = 0.02) -> Tensor:
@@ -581,11 +591,7 @@ def _standardise_observed(x_nm: Tensor, observed_nm: Tensor, robust: bool, clip:
     def mean(values_nm: Tensor) -> Tensor:
         return torch.where(observed_nm, values_nm, 0.0).sum(-1, keepdim=True) / n_seen_n1
 
-    if robust:
-        sorted_nm = sort_rows(torch.where(observed_nm, x_nm, torch.inf))
-        place_n1 = n_seen_n1 - 1
-        low_n1, middle_n1, high_n1 = (_quantile_at(sorted_nm, q * place_n1, place_n1) for q in (0.05, 0.5, 0.95))
-        x_nm = _limit(x_nm, low_n1, middle_n1, high_n1)
+    x_nm = _move_wild_observed(x_nm, observed_nm) if robust else x_nm
     centre_n1 = mean(x_nm)
     x_nm = torch.where(observed_nm, x_nm - centre_n1, 0.0)
     size_n1 = x_nm.abs().amax(-1, keepdim=True)
@@ -595,6 +601,13 @@ def _standardise_observed(x_nm: Tensor, observed_nm: Tensor, robust: bool, clip:
     sd_n1 = mean(x_nm.square()).sqrt()
     x_nm = (x_nm / torch.where(sd_n1 > 0, sd_n1, 1.0)).clamp(-clip, clip)
     return torch.where(observed_nm, x_nm, 0.0)
+
+
+def _move_wild_observed(x_nm: Tensor, observed_nm: Tensor) -> Tensor:
+    """`_move_wild_values` by the observed cells of each row."""
+    sorted_nm = sort_rows(torch.where(observed_nm, x_nm, torch.inf))
+    place_n1 = observed_nm.sum(-1, keepdim=True).clamp(min=1) - 1
+    return _limit(x_nm, *(_quantile_at(sorted_nm, q * place_n1, place_n1) for q in (0.05, 0.5, 0.95)))
 
 
 def _quantile_at(sorted_nm: Tensor, place_n1: Tensor, last_n1: Tensor) -> Tensor:
