@@ -13,10 +13,10 @@ The rules, in the order they are applied, to a table of which at most twenty tim
    what goes through it would look like a link.
    ``"drop"`` always leaves rows out, ``"impute"`` always fills, ``"error"`` refuses.
 3. Constant columns keep their place in the answer, with no links; the network does not see them.
-4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.tables.rows`), unless
-   they are only sorted, or were set by an experiment (rows are then sorted by what was done), or
-   ``independent_rows=True``. Nothing else depends on the order of the rows that were read. Rows that are copies of
-   others in measured columns count once, wherever they stand, unless ``independent_rows=True``.
+4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.tables.rows`, by values
+   standardised as in step 6), unless they are only sorted, or were set by an experiment (rows are then sorted by what
+   was done), or ``independent_rows=True``. Nothing else depends on the order of the rows that were read. Rows that are
+   copies of others in measured columns count once, wherever they stand, unless ``independent_rows=True``.
 5. Rows are put into an order that depends on their content only, so that neither row order nor column order
    nor units can change what a seeded draw picks. More than `max_rows` rows: one seeded draw (``"subsample"``)
    or up to eight disjoint draws of at most 5000 rows, whose probabilities are averaged (``"average"``).
@@ -45,7 +45,7 @@ from graphbam.errors import Setting, TableError
 from graphbam.tables.algebra import find_axes, multiply
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
 from graphbam.tables.domain import correlate, describe_table
-from graphbam.tables.rows import RowOrder, count_rows, find_copies, read_order
+from graphbam.tables.rows import MOST_ROWS, RowOrder, count_rows, find_copies, read_order
 from graphbam.tables.table import BoolMatrix, Matrix, Table, spell_columns, spell_count
 
 Indices: TypeAlias = npt.NDArray[np.int64]
@@ -209,8 +209,11 @@ def _find_varying(table: Table, names: Sequence[str], x_md: Matrix, notes: Notes
 
 
 def _judge_order(x_md: Matrix, notes: Notes) -> RowOrder:
-    """How much neighbouring rows repeat each other, and a report where they do."""
-    order = read_order(x_md)
+    """How much neighbouring rows repeat each other, and a report where they do.
+
+    Of values as the network sees them: one wild cell would hide that all others resemble their neighbours.
+    """
+    order = read_order(standardise(torch.from_numpy(x_md[:MOST_ROWS])).numpy())
     if order.sorted_only:
         about = "rows are sorted by columns of the table: neighbours resemble each other, and count in full"
         notes.changes.append(about)
