@@ -89,18 +89,20 @@ def test_training_says_what_rows_are_worth_as_inference_does(tiny_training):
         assert batch.rows_b.min() < 150
 
 
-def test_rows_of_an_experiment_count_in_full_as_inference_counts_them(rng):
-    """A slow process of which an experiment sets some variable now and then, and the same one left alone."""
-    config = dataclasses.replace(SimulationConfig.broad(), worlds={"monitoring": 1.0}, small_worlds={}, hidden=0.0)
+@each("world", ["monitoring", "as-found"])
+def test_rows_of_experiments_are_counted_as_inference_counts_them(world, rng):
+    """A slow process of which an experiment sets some variable now and then, and rows that have no order."""
+    config = dataclasses.replace(SimulationConfig.broad(), worlds={world: 1.0}, small_worlds={}, hidden=0.0)
     config = dataclasses.replace(config, interventions=0.5, missing=0.0)
     tables = draw_tables(rng, config, n_tables=12, n_variables=6, n_samples=300)
     seen = set()
     for x_md, set_md, rows in zip(tables.x_bmd, tables.set_bmd, rows_of_tables(tables), strict=True):
         table = Table(tuple("abcdef"), x_md.double().numpy(), "a process", set_md=set_md.numpy())
-        assert rows == pytest.approx(prepare(table).worth(300))
+        assert rows == pytest.approx(prepare(table).worth(300), rel=0.01)
         seen.add((bool(set_md.any()), rows < 300))
-    assert (True, True) not in seen
-    assert {(True, False), (False, True)} <= seen
+    slow = world == "monitoring"
+    assert {(True, slow), (False, slow)} <= seen
+    assert slow or not {(True, True), (False, True)} & seen
 
 
 def test_the_same_seed_gives_the_same_stream(tiny_training):

@@ -14,9 +14,9 @@ The rules, in the order they are applied, to a table of which at most twenty tim
    ``"drop"`` always leaves rows out, ``"impute"`` always fills, ``"error"`` refuses.
 3. Constant columns keep their place in the answer, with no links; the network does not see them.
 4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.tables.rows`, by values
-   standardised as in step 6), unless they are only sorted, or were set by an experiment (rows are then sorted by what
-   was done), or ``independent_rows=True``. Nothing else depends on the order of the rows that were read. Rows that are
-   copies of others in measured columns count once, wherever they stand, unless ``independent_rows=True``.
+   standardised as in step 6, without what an experiment did to them), unless they are only sorted, or
+   ``independent_rows=True``. Nothing else depends on the order of the rows that were read. Rows that are copies of
+   others in measured columns count once, wherever they stand, unless ``independent_rows=True``.
 5. Rows are put into an order that depends on their content only, so that neither row order nor column order
    nor units can change what a seeded draw picks. More than `max_rows` rows: one seeded draw (``"subsample"``)
    or up to eight disjoint draws of at most 5000 rows, whose probabilities are averaged (``"average"``).
@@ -45,7 +45,7 @@ from graphbam.errors import Setting, TableError
 from graphbam.tables.algebra import find_axes, multiply
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
 from graphbam.tables.domain import correlate, describe_table
-from graphbam.tables.rows import MOST_ROWS, RowOrder, count_rows, find_copies, read_order
+from graphbam.tables.rows import MOST_ROWS, RowOrder, count_rows, find_copies, leave_experiments, read_order
 from graphbam.tables.table import BoolMatrix, Matrix, Table, spell_columns, spell_count
 
 Indices: TypeAlias = npt.NDArray[np.int64]
@@ -140,9 +140,9 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     _check_length(table.source, cells.x_md)
     varying = _find_varying(table, names, cells.x_md, notes)
     x_md = _avoid_overflow(cells.x_md[:, varying])
-    in_full = config.independent_rows or cells.set_md.any()
-    once_md = x_md if config.independent_rows else _leave_copies(x_md, notes)
-    order = RowOrder(0.0, sorted_only=True) if in_full else _judge_order(once_md, notes)
+    once_m = np.ones(len(x_md), dtype=bool) if config.independent_rows else _leave_copies(x_md, notes)
+    once_md, set_md = x_md[once_m], cells.set_md[np.ix_(once_m, varying)]
+    order = RowOrder(0.0, sorted_only=True) if config.independent_rows else _judge_order(once_md, set_md, notes)
     features = describe_table(np.random.default_rng(0).permutation(once_md) if order.sorted_only else once_md)
     kept = [names[k] for k in varying]
     notes.warnings += _warn_about(kept, x_md)
@@ -208,12 +208,15 @@ def _find_varying(table: Table, names: Sequence[str], x_md: Matrix, notes: Notes
     return varying
 
 
-def _judge_order(x_md: Matrix, notes: Notes) -> RowOrder:
+def _judge_order(x_md: Matrix, set_md: BoolMatrix, notes: Notes) -> RowOrder:
     """How much neighbouring rows repeat each other, and a report where they do.
 
     Of values as the network sees them: one wild cell would hide that all others resemble their neighbours.
     """
-    order = read_order(standardise(torch.from_numpy(x_md[:MOST_ROWS])).numpy())
+    z_md, set_md = standardise(torch.from_numpy(x_md[:MOST_ROWS])).numpy(), set_md[:MOST_ROWS]
+    order = read_order(leave_experiments(z_md, set_md) if set_md.any() else z_md)
+    if set_md.any() and not order.redundancy:
+        return RowOrder(0.0, sorted_only=True)  # by what was set, if by anything
     if order.sorted_only:
         about = "rows are sorted by columns of the table: neighbours resemble each other, and count in full"
         notes.changes.append(about)
@@ -232,19 +235,19 @@ def _judge_order(x_md: Matrix, notes: Notes) -> RowOrder:
     return order
 
 
-def _leave_copies(x_md: Matrix, notes: Notes) -> Matrix:
-    """Rows that are no copies of earlier ones, and a report; all of them if copies are few."""
+def _leave_copies(x_md: Matrix, notes: Notes) -> BoolVector:
+    """Which rows are no copies of earlier ones, and a report; all of them if copies are few."""
     is_copy_m = find_copies(x_md)
     n_rows, n_copies = len(x_md), int(is_copy_m.sum())
     if n_copies <= NEGLIGIBLE_ROWS * n_rows:
-        return x_md
+        return np.ones(n_rows, dtype=bool)
     about = f"{n_copies} of {n_rows} rows are exact copies of others"
     notes.changes.append(f"{about}, and count once: {n_rows - n_copies} rows (set {_ALL_COUNT}, if all are to count)")
     notes.warnings.append(
         f"{about}, as a join that went wrong or upsampling makes them: the table counts as {n_rows - n_copies} rows; "
         "better leave the copies out"
     )
-    return x_md[~is_copy_m]
+    return ~is_copy_m
 
 
 # ── missing and constant ──────────────────────────────────────────────────────────────────────────────────

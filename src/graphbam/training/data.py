@@ -425,25 +425,9 @@ def draw_tables(
 
 
 def rows_of_tables(tables: Tables) -> list[float]:
-    """Independent rows of each table, counted as for users' tables: in full where cells were set (`prepare`).
-
-    Examples
-    --------
-    >>> rng = torch.Generator().manual_seed(0)
-    >>> tables = sample_tables(rng, SimulationConfig.paper(), n_tables=2, n_variables=3, n_samples=200)
-    >>> slow = dataclasses.replace(tables, x_bmd=tables.x_bmd.cumsum(1))
-    >>> set_bmd = torch.zeros(2, 200, 3, dtype=torch.bool)
-    >>> set_bmd[1, :50, 0] = True
-    >>> [rows < 100 for rows in rows_of_tables(slow)]
-    [True, True]
-    >>> [rows < 100 for rows in rows_of_tables(dataclasses.replace(slow, set_bmd=set_bmd))]
-    [True, False]
-    """
-    counted = count_rows_each(tables.x_bmd.cpu().numpy())
-    if tables.set_bmd is None:
-        return counted
-    is_set, n_samples = tables.set_bmd.flatten(1).any(1).tolist(), float(tables.x_bmd.shape[1])
-    return [n_samples if in_full else rows for in_full, rows in zip(is_set, counted, strict=True)]
+    """Independent rows of each table, counted as for users' tables."""
+    set_bmd = None if tables.set_bmd is None else tables.set_bmd.cpu().numpy()
+    return count_rows_each(tables.x_bmd.cpu().numpy(), set_bmd)
 
 
 def mark_tables(tables: Tables) -> Tensor:
