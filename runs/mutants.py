@@ -671,8 +671,8 @@ MUTANTS = (
     ),
     Mutant(
         "training/calibration.py",
-        "yield loaded.logits(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()), marks_bmd), tables",
-        "yield loaded.network(tables.x_bmd, count_rows_each(tables.x_bmd.numpy())), tables",
+        "yield loaded.logits(tables.x_bmd, rows_of_tables(tables), marks_bmd), tables",
+        "yield loaded.network(tables.x_bmd, rows_of_tables(tables)), tables",
         "tests/training/test_calibration.py",
         "tables of the calibration stay on the CPU when the network does not",
     ),

@@ -446,6 +446,8 @@ class Result(Answer):
     ) -> Graph:
         """Every pair that is dependent given all others: direct links and parents of a common child.
 
+        Dependence by hidden common causes is not in it.
+
         Parameters are those of `skeleton`, applied to the sum of skeleton and moral probability.
         """
         p_dd = self.probabilities[..., SKELETON] + self.probabilities[..., MORAL]

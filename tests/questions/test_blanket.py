@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import graphbam as gb
 from beliefs import beliefs, make_result
 from graphbam.errors import ResultError
 
@@ -56,6 +57,26 @@ def test_members_that_hide_behind_each_other_are_told_of():
     text = str(make_result(dict.fromkeys([("a", "b"), ("a", "c"), ("a", "d")], 0.4)).markov_blanket("a"))
     assert text.startswith("Markov blanket of a, 0 variables at p ≥ 0.5\n")
     assert "About 1 more is expected among the 4 others, likeliest: b 0.40, c 0.40, d 0.40" in text
+
+
+def test_who_shares_a_hidden_cause_tells_more_and_is_named(rng):
+    """a → x ← hidden → y ← b: given a alone, y still tells about x."""
+    hidden_dd = np.zeros((5, 5))
+    for j, p in ((1, 0.9), (2, 0.7), (3, 0.6), (4, 0.55)):
+        hidden_dd[0, j] = hidden_dd[j, 0] = p
+    blanket = make_result({("a", "b"): 0.95}, hidden_causes=hidden_dd).markov_blanket("a")
+    assert blanket.variables == ("b",)  # a link says that already
+    assert str(blanket).endswith(
+        "A hidden common cause is suspected with c 0.70, d 0.60, e 0.55: they may tell more, whatever the others say"
+    )
+    assert blanket.table.set_index("variable")["hidden"].to_dict() == {"b": 0.9, "c": 0.7, "d": 0.6, "e": 0.55}
+    assert "hidden" not in make_result({("a", "b"): 0.95}).markov_blanket("a").table
+    other = make_result({("a", "b"): 0.95}, hidden_causes=hidden_dd).markov_blanket("b")
+    assert "suspected with a" not in str(other)
+    e_m5 = rng.exponential(size=(800, 5))
+    x_m, y_m = e_m5[:, 0] + 0.7 * e_m5[:, 1] + 0.5 * e_m5[:, 3], e_m5[:, 0] + 0.7 * e_m5[:, 2] + 0.5 * e_m5[:, 4]
+    found = gb.infer({"x": x_m, "y": y_m, "a": e_m5[:, 1], "b": e_m5[:, 2]}).markov_blanket("x")
+    assert "suspected with y" in str(found)
 
 
 def test_an_unknown_variable_is_refused():

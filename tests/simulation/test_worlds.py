@@ -82,6 +82,16 @@ def test_single_cells_are_counts_with_many_zeros():
     assert 0.2 < (x_bme == 0).float().mean() < 0.8
 
 
+def test_cells_of_one_kind_have_no_hidden_cause(monkeypatch):
+    """What does not vary relates nothing: neither in values nor in labels."""
+    monkeypatch.setattr(worlds, "_count", lambda rng, z_bem: z_bem)
+    x_bme, adj_bee, *_ = WORLDS["single-cell"](generator(), 300, 10, 100)
+    varies_b, acts_b = x_bme[..., -1].std(1) > 0, adj_bee[:, -1].any(1)
+    assert 0.65 < varies_b.float().mean() < 0.85
+    assert not acts_b[~varies_b].any()
+    assert acts_b[varies_b].float().mean() > 0.8
+
+
 def hold_all(n_tables, n_variables, value_m):
     """An experiment that sets every variable of every table, row by row, to the same values."""
     size = (n_tables, n_variables, len(value_m))

@@ -198,6 +198,29 @@ def test_rows_of_an_experiment_count_in_full():
     assert prepare(read_experiment(x_md, set_md)).worth(300) == 300
 
 
+def test_a_series_with_experiments_remains_a_series():
+    """A knock-out now and then, for a while, and a dose that is raised step by step or set at random."""
+    rng = np.random.default_rng(3)
+    x_md = rng.normal(size=(400, 5))
+    for t in range(1, 400):
+        x_md[t] += 0.9 * x_md[t - 1]
+    set_md = np.zeros((400, 5))
+    set_md[50:90, 0] = set_md[200:260, 1] = set_md[300:310, 0] = 1
+    alone = prepare(read_experiment(x_md, None)).worth(400)
+    assert prepare(read_experiment(np.where(set_md, -2.0, x_md), set_md)).worth(400) < 1.5 * alone < 120
+
+
+@each("is_sorted", [True, False])
+def test_doses_do_not_make_a_series_of_independent_rows(is_sorted):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x_md, set_md = rng.normal(size=(400, 5)), np.zeros((400, 5))
+        dose_m = rng.uniform(-3, 3, size=250)
+        x_md[:250, 0], set_md[:250, 0] = np.sort(dose_m) if is_sorted else dose_m, 1
+        x_md[:, 1:4] += x_md[:, :1] * [1, 1, -1]
+        assert prepare(read_experiment(x_md, set_md)).worth(400) == 400
+
+
 @each("given", [["b"] * 9, [], np.ones(9), {"b": [0, 1] * 4}, {"": FRAME, "b": pd.Series([1.0] * 9)}], ids=str)
 def test_a_list_is_refused_with_what_to_pass(given):
     with pytest.raises(TableError, match=r"interventions.* a single list of \d values\. Pass a mask"):

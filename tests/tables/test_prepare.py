@@ -126,6 +126,22 @@ def test_gaps_make_no_link_between_the_ends_of_a_chain(share):
     assert np.mean(np.array(ends) > 0.5) <= 1 / 6
 
 
+@pytest.mark.parametrize("slip", [0.0, 1e4, 1e300])
+def test_a_slip_of_a_pen_does_not_spoil_what_gaps_get(slip):
+    """y = x + little: its gaps follow x, whatever a single cell of either holds."""
+    rng = np.random.default_rng(0)
+    x_m = rng.normal(size=300)
+    table = np.column_stack([x_m, x_m + 0.3 * rng.normal(size=300), rng.normal(size=300)])
+    table[rng.random(table.shape) < 0.15] = np.nan
+    table[0, 0], table[1, 1] = slip or 2.0, -slip or -2.0
+    ready = prepare(table_of(table))
+    z_md = ready.standardised()[0].numpy()
+    gaps = ready.missing_md[:, 1] & ~ready.missing_md[:, 0]
+    assert gaps.sum() > 20
+    assert np.corrcoef(z_md[gaps, 0], z_md[gaps, 1])[0, 1] > 0.9
+    assert np.isfinite(z_md).all()
+
+
 def test_gappy_columns_are_left_out(x_md):
     x_md[:71, 2] = np.nan
     ready = prepare(table_of(x_md))

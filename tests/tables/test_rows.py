@@ -12,17 +12,19 @@ from cases import each
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import Header, LoadedWeights
 from graphbam.tables.domain import describe_table
-from graphbam.tables.prepare import prepare
+from graphbam.tables.prepare import prepare, standardise
 from graphbam.tables.read import read_table
 from graphbam.tables.rows import (
     FEWEST,
     RowOrder,
     count_rows,
+    count_rows_each,
     find_copies,
     find_order,
     measure_redundancy,
     read_order,
 )
+from graphbam.tables.table import Table
 
 
 def autoregression(rng, n_samples, n_variables, phi):
@@ -253,6 +255,28 @@ def test_the_network_is_told_and_so_is_the_user(told):
     assert told.notes[1:] == [None]
     assert not any("independent" in change for change in plain.changes)
     assert np.abs(plain.probabilities - result.probabilities).max() > 1e-3
+
+
+def test_wild_values_do_not_hide_that_neighbours_are_alike():
+    """Rows of users' tables are counted as those of training: with wild values at their limit."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        slow_md = autoregression(rng, 400, 4, 0.9)
+        slipped_md = slow_md.copy()
+        slipped_md[rng.integers(400, size=4), range(4)] = 1e4
+        for x_md in (slow_md, slipped_md, np.exp(2 * slow_md)):
+            worth = prepare(Table(tuple("abcd"), x_md, "a process")).worth(400)
+            (in_training,) = count_rows_each(standardise(torch.from_numpy(x_md)[None]).numpy())
+            assert worth == pytest.approx(in_training)
+            assert worth < 160
+
+
+def test_a_table_sorted_by_a_sum_of_heavy_tails_is_recognised():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x_md = np.exp(rng.normal(size=(400, 5)) + rng.normal(size=(400, 1)))
+        ready = prepare(Table(tuple("abcde"), x_md[x_md.sum(axis=1).argsort()], "sorted"))
+        assert ready.worth(400) == 400
 
 
 def test_a_sorted_table_counts_in_full_and_looks_like_any_other(told):

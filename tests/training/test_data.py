@@ -20,7 +20,9 @@ from graphbam.nn.structures import ABSENT, CANDIDATE, PARENT, Structures, find_s
 from graphbam.nn.weights import load_weights, save_weights
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.values import sample_tables
+from graphbam.tables.prepare import prepare
 from graphbam.tables.rows import count_rows_each
+from graphbam.tables.table import Table
 from graphbam.training.config import StructureConfig, TrainConfig
 from graphbam.training.data import (
     Shape,
@@ -28,9 +30,11 @@ from graphbam.training.data import (
     allowed_shapes,
     ask_edges,
     common_children,
+    draw_tables,
     draw_variables,
     invent_mistakes,
     mix_seed,
+    rows_of_tables,
     shape_grid,
     simulate_structures,
 )
@@ -83,6 +87,22 @@ def test_training_says_what_rows_are_worth_as_inference_does(tiny_training):
     for batch in take(2, slow):
         assert batch.rows_b.tolist() == pytest.approx(count_rows_each(batch.x_bmd.numpy()))
         assert batch.rows_b.min() < 150
+
+
+@each("world", ["monitoring", "as-found"])
+def test_rows_of_experiments_are_counted_as_inference_counts_them(world, rng):
+    """A slow process of which an experiment sets some variable now and then, and rows that have no order."""
+    config = dataclasses.replace(SimulationConfig.broad(), worlds={world: 1.0}, small_worlds={}, hidden=0.0)
+    config = dataclasses.replace(config, interventions=0.5, missing=0.0)
+    tables = draw_tables(rng, config, n_tables=12, n_variables=6, n_samples=300)
+    seen = set()
+    for x_md, set_md, rows in zip(tables.x_bmd, tables.set_bmd, rows_of_tables(tables), strict=True):
+        table = Table(tuple("abcdef"), x_md.double().numpy(), "a process", set_md=set_md.numpy())
+        assert rows == pytest.approx(prepare(table).worth(300), rel=0.01)
+        seen.add((bool(set_md.any()), rows < 300))
+    slow = world == "monitoring"
+    assert {(True, slow), (False, slow)} <= seen
+    assert slow or not {(True, True), (False, True)} & seen
 
 
 def test_the_same_seed_gives_the_same_stream(tiny_training):

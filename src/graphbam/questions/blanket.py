@@ -1,4 +1,8 @@
-"""Which variables tell all there is to tell about one: its parents, its children, and the other parents of these."""
+"""Which variables tell all there is to tell about one: its parents, its children, and the other parents of these.
+
+So it is where no hidden common cause stands behind the variable or its children. A variable that shares one tells more,
+whatever is known of the others; those suspected of it are named beside the blanket.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphbam.graphs.cut import Cut
+from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON, one_line
 from graphbam.questions.rows import find_variable
 from graphbam.result import Result
@@ -17,9 +21,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+MOST_NAMED = 3
+"""Variables with a hidden common cause that are named."""
+
+
 @dataclass(frozen=True, eq=False)
 class MarkovBlanket:
-    """The Markov blanket of a variable: given these, no other variable tells more about it.
+    """The Markov blanket of a variable: given these, no other variable tells more about it, unless it shares a hidden
+    cause.
 
     Examples
     --------
@@ -42,7 +51,8 @@ class MarkovBlanket:
     table: pd.DataFrame
     """One row for every other variable, likeliest member first. Columns `variable`; `probability` that it is a member,
     the sum of `linked` and `spouse` (no link, but a common child); where directions are known, `parent`,
-    `child` and `open` (data as these cannot tell which), which sum to `linked`; `member` at the cut."""
+    `child` and `open` (data as these cannot tell which), which sum to `linked`; where the weights say so, `hidden`,
+    that the two have a hidden common cause; `member` at the cut."""
     cut: Cut
 
     def __contains__(self, name: object) -> bool:
@@ -59,7 +69,8 @@ class MarkovBlanket:
             f"  {one_line(row['variable']):<{width}}  {row['probability']:.2f}  {_spell_part(row)}"
             for row in members.to_dict("records")
         ]
-        return "\n".join(map(one_line, [head + (":" if lines else ""), *lines, *self._say_missed()]))
+        told = (head + (":" if lines else ""), *lines, *self._say_missed(), *self._say_hidden())
+        return "\n".join(map(one_line, told))
 
     def _say_missed(self) -> list[str]:
         """How many more members there should be, where no single one is sure: copies share what there is to tell."""
@@ -70,6 +81,19 @@ class MarkovBlanket:
         likeliest = [f"{row['variable']} {row['probability']:.2f}" for row in rest.head(3).to_dict("records")]
         are = "is" if n == 1 else "are"
         return [f"About {n} more {are} expected among the {len(rest)} others, likeliest: {', '.join(likeliest)}"]
+
+    def _say_hidden(self) -> list[str]:
+        """Who tells more than the blanket does, since something hidden is rather behind both than not."""
+        if "hidden" not in self.table:
+            return []
+        told = self.table[~self.table["member"] & (self.table["hidden"] >= EVEN)]
+        told = told.sort_values("hidden", ascending=False, kind="stable")
+        if not len(told):
+            return []
+        named = ", ".join(f"{row['variable']} {row['hidden']:.2f}" for row in told.head(MOST_NAMED).to_dict("records"))
+        more = f" and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
+        tells = "it may tell" if len(told) == 1 else "they may tell"
+        return [f"A hidden common cause is suspected with {named}{more}: {tells} more, whatever the others say"]
 
 
 def find_blanket(result: Result, name: str, cut: Cut) -> MarkovBlanket:
@@ -86,7 +110,9 @@ def find_blanket(result: Result, name: str, cut: Cut) -> MarkovBlanket:
         parent, child = linked * arrow_dd[others, k], linked * arrow_dd[k, others]
         columns |= {"parent": parent, "child": child, "open": np.maximum(linked - parent - child, 0.0)}
     chosen = result.moral_graph(cut).adjacency[k, others] > 0
-    columns |= {"spouse": spouse, "member": chosen}
+    columns |= {"spouse": spouse}
+    columns |= {} if result.hidden_causes is None else {"hidden": result.hidden_causes[k, others]}
+    columns |= {"member": chosen}
     table = pd.DataFrame(columns).iloc[np.argsort(-columns["probability"], kind="stable")].reset_index(drop=True)
     return MarkovBlanket(name, tuple(table["variable"][table["member"]]), table, cut)
 

@@ -103,29 +103,37 @@ def measure_pair(
     if not is_arrow:
         x_m, y_m = x_m / x_m.std(), y_m / y_m.std()
     size = float(x_m @ y_m / (x_m @ x_m))
-    rest_m = y_m - size * x_m
-    spread = _spread(x_m, rest_m)
+    spread = _spread(x_m, y_m, size, is_arrow=is_arrow)
     half = float(1.96 * spread * np.sqrt(len(x_m) / free))
     low, high = (size - half, size + half) if is_arrow else _bound_correlation(size, half)
     ways = [(i, j), (j, i)][: 1 if is_arrow else 2]
     return size, low, high, _judge_sign(rows, ways, given, size, low <= 0 <= high)
 
 
-def _spread(x_m: Vector, rest_m: Vector) -> float:
-    """Standard error of the slope of a line: by what each row that is left out would move it, or by one noise for all.
+def _spread(x_m: Vector, y_m: Vector, size: float, *, is_arrow: bool) -> float:
+    """Standard error of a slope, or of a correlation: by what each row that is left out would move it, or by one noise
+    for all.
 
     The former holds where noise differs from row to row; where x has one value in all rows but a few, it is too small.
+    The variances in a correlation are estimates too: each row moves it by the mean of what it moves both slopes.
 
     Examples
     --------
-    >>> x_m = np.array([1.0, -1.0, 1.0, -1.0])
-    >>> _spread(x_m, np.array([0.0, 0.0, 0.0, 0.0])), round(_spread(x_m, np.array([0.3, 0.3, -0.3, -0.3])), 2)
+    >>> x_m, y_m = np.array([1.0, -1.0, 1.0, -1.0]), np.array([0.3, 0.3, -0.3, -0.3])
+    >>> _spread(x_m, x_m, 1.0, is_arrow=True), round(_spread(x_m, y_m, 0.0, is_arrow=True), 2)
     (0.0, 0.2)
     """
-    power = x_m @ x_m
-    pull_m = np.minimum(x_m**2 / power, 0.99)  # a row far out draws the line to itself
-    by_row = np.sqrt(((x_m * rest_m / (1 - pull_m)) ** 2).sum()) / power
-    return float(max(by_row, np.sqrt(rest_m @ rest_m / len(x_m) / power)))
+    power, rest_m = x_m @ x_m, y_m - size * x_m
+    error_m, alike = _leave_out(x_m, rest_m), np.sqrt(rest_m @ rest_m / len(x_m) / power)
+    if not is_arrow:
+        error_m = (error_m + _leave_out(y_m, x_m - size * y_m)) / 2
+        alike *= np.sqrt(max(0.0, 1 - size**2))
+    return float(max(np.sqrt((error_m**2).sum()) / power, alike))
+
+
+def _leave_out(x_m: Vector, rest_m: Vector) -> Vector:
+    """What each row adds to the error of a slope, times the power of x; a row far out draws the line to itself."""
+    return x_m * rest_m / (1 - np.minimum(x_m**2 / (x_m @ x_m), 0.99))
 
 
 def _bound_correlation(size: float, half: float) -> tuple[float, float]:

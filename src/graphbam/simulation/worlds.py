@@ -241,6 +241,7 @@ def single_cell(
     n_types_b1 = (1 + 4 * rand(rng, n_tables, 1)).floor()
     z_bem = randn(rng, n_tables, n_variables + 1, n_samples)
     z_bem[:, -1] = unit((rand(rng, n_tables, n_samples) * n_types_b1).floor())
+    adj_bee[:, -1] &= n_types_b1 > 1  # where all cells are of one kind, it relates nothing
     share_be1 = 0.2 + 0.6 * rand(rng, n_tables, n_variables + 1, 1)
     for child, w_be in in_causal_order(w_bee[:, :, :-1]):
         signal_bm = unit(follow_parents(w_be, z_bem))

@@ -8,12 +8,13 @@ The rules, in the order they are applied, to a table of which at most twenty tim
    single such cell stays, with a warning). ``keep_codes=True`` keeps them. Rows without a single value are left out.
 2. Missing values (``missing="auto"``): columns with more than 70 % missing are left out; if the gaps of the
    rest touch at most 5 % of the rows, those rows are left out; otherwise every gap gets what the other columns make
-   of it (`fill_gaps`). A median would be one value for all, and hide that two columns are related only through a third.
-   A column that is left out cannot explain anything any more, so few are: what goes through it would look like a link.
+   of it (`fill_gaps`), wild values at the limit of step 6. A median would be one value for all, and hide that two
+   columns are related only through a third. A column that is left out cannot explain anything any more, so few are:
+   what goes through it would look like a link.
    ``"drop"`` always leaves rows out, ``"impute"`` always fills, ``"error"`` refuses.
 3. Constant columns keep their place in the answer, with no links; the network does not see them.
-4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.tables.rows`), unless
-   they are only sorted, or were set by an experiment (rows are then sorted by what was done), or
+4. Neighbouring rows that resemble each other, as in a time series, count for fewer (`graphbam.tables.rows`, by values
+   standardised as in step 6, without what an experiment did to them), unless they are only sorted, or
    ``independent_rows=True``. Nothing else depends on the order of the rows that were read. Rows that are copies of
    others in measured columns count once, wherever they stand, unless ``independent_rows=True``.
 5. Rows are put into an order that depends on their content only, so that neither row order nor column order
@@ -44,7 +45,7 @@ from graphbam.errors import Setting, TableError
 from graphbam.tables.algebra import find_axes, multiply
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
 from graphbam.tables.domain import correlate, describe_table
-from graphbam.tables.rows import RowOrder, count_rows, find_copies, read_order
+from graphbam.tables.rows import MOST_ROWS, RowOrder, count_rows, find_copies, leave_experiments, read_order
 from graphbam.tables.table import BoolMatrix, Matrix, Table, spell_columns, spell_count
 
 Indices: TypeAlias = npt.NDArray[np.int64]
@@ -142,9 +143,9 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     _check_length(table.source, cells.x_md)
     varying = _find_varying(table, names, cells.x_md, notes)
     x_md = _avoid_overflow(cells.x_md[:, varying])
-    in_full = config.independent_rows or cells.set_md.any()
-    once_md = x_md if config.independent_rows else _leave_copies(x_md, notes)
-    order = RowOrder(0.0, sorted_only=True) if in_full else _judge_order(once_md, notes)
+    once_m = np.ones(len(x_md), dtype=bool) if config.independent_rows else _leave_copies(x_md, notes)
+    once_md, set_md = x_md[once_m], cells.set_md[np.ix_(once_m, varying)]
+    order = RowOrder(0.0, sorted_only=True) if config.independent_rows else _judge_order(once_md, set_md, notes)
     features = describe_table(np.random.default_rng(0).permutation(once_md) if order.sorted_only else once_md)
     kept = [names[k] for k in varying]
     notes.warnings += _warn_about(kept, x_md)
@@ -210,9 +211,15 @@ def _find_varying(table: Table, names: Sequence[str], x_md: Matrix, notes: Notes
     return varying
 
 
-def _judge_order(x_md: Matrix, notes: Notes) -> RowOrder:
-    """How much neighbouring rows repeat each other, and a report where they do."""
-    order = read_order(x_md)
+def _judge_order(x_md: Matrix, set_md: BoolMatrix, notes: Notes) -> RowOrder:
+    """How much neighbouring rows repeat each other, and a report where they do.
+
+    Of values as the network sees them: one wild cell would hide that all others resemble their neighbours.
+    """
+    z_md, set_md = standardise(torch.from_numpy(x_md[:MOST_ROWS])).numpy(), set_md[:MOST_ROWS]
+    order = read_order(leave_experiments(z_md, set_md) if set_md.any() else z_md)
+    if set_md.any() and not order.redundancy:
+        return RowOrder(0.0, sorted_only=True)  # by what was set, if by anything
     if order.sorted_only:
         about = "rows are sorted by columns of the table: neighbours resemble each other, and count in full"
         notes.changes.append(about)
@@ -231,19 +238,19 @@ def _judge_order(x_md: Matrix, notes: Notes) -> RowOrder:
     return order
 
 
-def _leave_copies(x_md: Matrix, notes: Notes) -> Matrix:
-    """Rows that are no copies of earlier ones, and a report; all of them if copies are few."""
+def _leave_copies(x_md: Matrix, notes: Notes) -> BoolVector:
+    """Which rows are no copies of earlier ones, and a report; all of them if copies are few."""
     is_copy_m = find_copies(x_md)
     n_rows, n_copies = len(x_md), int(is_copy_m.sum())
     if n_copies <= NEGLIGIBLE_ROWS * n_rows:
-        return x_md
+        return np.ones(n_rows, dtype=bool)
     about = f"{n_copies} of {n_rows} rows are exact copies of others"
     notes.changes.append(f"{about}, and count once: {n_rows - n_copies} rows (set {_ALL_COUNT}, if all are to count)")
     notes.warnings.append(
         f"{about}, as a join that went wrong or upsampling makes them: the table counts as {n_rows - n_copies} rows; "
         "better leave the copies out"
     )
-    return x_md[~is_copy_m]
+    return ~is_copy_m
 
 
 # ── missing and constant ──────────────────────────────────────────────────────────────────────────────────
@@ -470,7 +477,16 @@ def _close_gaps(cells: _Cells, policy: Missing, source: str, notes: Notes) -> _C
         )
         return dataclasses.replace(cells, x_md=x_md)
     notes.changes.append(f"{filled} filled in by regression on the other columns")
-    return dataclasses.replace(cells, x_md=fill_gaps(torch.from_numpy(x_md), torch.from_numpy(~gaps)).numpy())
+    return dataclasses.replace(cells, x_md=_fill_by_others(torch.from_numpy(x_md), torch.from_numpy(~gaps)).numpy())
+
+
+def _fill_by_others(x: Tensor, observed: Tensor) -> Tensor:
+    """`fill_gaps` from values as the network sees them, wild ones at their limit: of a line through a slip of a pen
+    nothing else would be left."""
+    size_1d = torch.where(observed, x.abs(), 0).amax(-2, keepdim=True)
+    size_1d = torch.where(size_1d > 0, size_1d, 1.0)  # so that no difference overflows
+    limited = _move_wild_observed((x / size_1d).mT, observed.mT).mT
+    return torch.where(observed, x, size_1d * fill_gaps(limited, observed))
 
 
 def fill_gaps(x: Tensor, observed: Tensor, *, rounds: int = 4, ridge: float = 0.02) -> Tensor:
@@ -601,11 +617,7 @@ def _standardise_observed(x_nm: Tensor, observed_nm: Tensor, robust: bool, clip:
     def mean(values_nm: Tensor) -> Tensor:
         return torch.where(observed_nm, values_nm, 0.0).sum(-1, keepdim=True) / n_seen_n1
 
-    if robust:
-        sorted_nm = sort_rows(torch.where(observed_nm, x_nm, torch.inf))
-        place_n1 = n_seen_n1 - 1
-        low_n1, middle_n1, high_n1 = (_quantile_at(sorted_nm, q * place_n1, place_n1) for q in (0.05, 0.5, 0.95))
-        x_nm = _limit(x_nm, low_n1, middle_n1, high_n1)
+    x_nm = _move_wild_observed(x_nm, observed_nm) if robust else x_nm
     centre_n1 = mean(x_nm)
     x_nm = torch.where(observed_nm, x_nm - centre_n1, 0.0)
     size_n1 = x_nm.abs().amax(-1, keepdim=True)
@@ -615,6 +627,13 @@ def _standardise_observed(x_nm: Tensor, observed_nm: Tensor, robust: bool, clip:
     sd_n1 = mean(x_nm.square()).sqrt()
     x_nm = (x_nm / torch.where(sd_n1 > 0, sd_n1, 1.0)).clamp(-clip, clip)
     return torch.where(observed_nm, x_nm, 0.0)
+
+
+def _move_wild_observed(x_nm: Tensor, observed_nm: Tensor) -> Tensor:
+    """`_move_wild_values` by the observed cells of each row."""
+    sorted_nm = sort_rows(torch.where(observed_nm, x_nm, torch.inf))
+    place_n1 = observed_nm.sum(-1, keepdim=True).clamp(min=1) - 1
+    return _limit(x_nm, *(_quantile_at(sorted_nm, q * place_n1, place_n1) for q in (0.05, 0.5, 0.95)))
 
 
 def _quantile_at(sorted_nm: Tensor, place_n1: Tensor, last_n1: Tensor) -> Tensor:

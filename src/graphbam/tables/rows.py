@@ -11,6 +11,9 @@ given that number instead of M. Where rows are independent it is exactly M.
 Rows that someone has sorted, by a column or a score, also resemble their neighbours, and are independent all the same.
 Where the columns show such an order, and it leaves neighbours no more alike than others, rows count in full.
 
+So do rows of experiments that stand in the order of what was set. What the experiments did is taken away before
+neighbours are compared (`leave_experiments`): a series with experiments in it remains one.
+
 Rows that are copies of others, as after a bad join or upsampling, say nothing new wherever they stand. Measured values
 tell them from rows that are alike by nature (`find_copies`).
 """
@@ -55,6 +58,10 @@ the median, and found in more than this share of the rows. Rows of common values
 
 ALIKE = 0.9
 """Copies agree in all columns: either half of these must tell rows apart that well, compared with all of them."""
+
+PARTS, MOST_GROUPS = (20, 10, 5, 2), 0.2
+"""Experiments that set a column to different levels are told apart in so many parts, if that leaves no more groups than
+this share of the rows."""
 
 FEWEST = 10.0
 """No table is taken for less."""
@@ -193,6 +200,52 @@ def _sum_lags(z_md: NDArray[np.float64]) -> float:
     return 2 * total
 
 
+def leave_experiments(x_md: NDArray[np.float64], set_md: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """What experiments leave of the columns: without the means of rows in which the same was set, to like levels.
+
+    Examples
+    --------
+    Rows in the order of what was set, and a series:
+
+    >>> rng = np.random.default_rng(0)
+    >>> set_md = np.arange(300)[:, None] // 100 == np.array([1, 2, 9, 9])
+    >>> means_md = 3 * rng.normal(size=(3, 4)).repeat(100, axis=0)
+    >>> table_md, walk_md = rng.normal(size=(300, 4)) + means_md, rng.normal(size=(300, 4)).cumsum(axis=0)
+    >>> table_md[set_md] = walk_md[set_md] = 7
+    >>> [measure_redundancy(x_md) > 1 for x_md in (table_md, walk_md)]
+    [True, True]
+    >>> [measure_redundancy(leave_experiments(x_md, set_md)) > 1 for x_md in (table_md, walk_md)]
+    [False, True]
+    """
+    kind_m = np.unique(np.packbits(set_md, axis=1), axis=0, return_inverse=True)[1]
+    group_m: NDArray[np.intp] = kind_m.reshape(-1)
+    finer = (_split_by_level(group_m, x_md, set_md, parts) for parts in PARTS)
+    group_m = next((finer_m for finer_m in finer if finer_m is not None), group_m)
+    order, number_g = group_m.argsort(kind="stable"), np.bincount(group_m)
+    sums_gd = np.add.reduceat(x_md[order], np.cumsum(number_g) - number_g, axis=0)
+    left_md: NDArray[np.float64] = x_md - (sums_gd / number_g[:, None])[group_m]
+    return left_md
+
+
+def _split_by_level(
+    group_m: NDArray[np.intp], x_md: NDArray[np.float64], set_md: NDArray[np.bool_], parts: int
+) -> NDArray[np.intp] | None:
+    """Groups of rows parted by what cells were set to: the levels of a column, in so many parts at most.
+
+    None where they are too many.
+    """
+    for k in np.flatnonzero(set_md.any(axis=0)):
+        level_m, is_set_m = np.zeros(len(x_md), dtype=np.intp), set_md[:, k]
+        levels, level_m[is_set_m] = np.unique(x_md[is_set_m, k], return_inverse=True)
+        if len(levels) > parts:
+            cuts = np.quantile(x_md[is_set_m, k], np.linspace(0, 1, parts + 1)[1:-1])
+            level_m[is_set_m] = np.searchsorted(cuts, x_md[is_set_m, k])
+        group_m = np.unique(group_m * (level_m.max() + 1) + level_m, return_inverse=True)[1].reshape(-1)
+        if group_m.max() >= MOST_GROUPS * len(x_md):
+            return None
+    return group_m
+
+
 def find_copies(x_md: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Rows that are copies of earlier ones; none where equal rows are natural, as in tables of categories or counts.
 
@@ -269,13 +322,19 @@ def count_rows(n_drawn: int, n_samples: int, redundancy: float) -> float:
     return min(float(n_drawn), max(FEWEST, worth))
 
 
-def count_rows_each(x_bmd: NDArray[np.floating]) -> list[float]:
-    """Independent rows of each of several tables of one shape, all of their rows drawn.
+def count_rows_each(x_bmd: NDArray[np.floating], set_bmd: NDArray[np.bool_] | None = None) -> list[float]:
+    """Independent rows of each of several tables of one shape, all of their rows drawn; `set_bmd` are cells that were
+    set in them.
 
     Examples
     --------
     >>> count_rows_each(np.random.default_rng(0).normal(size=(2, 300, 4)))
     [300.0, 300.0]
     """
-    n_samples = x_bmd.shape[1]
-    return [count_rows(n_samples, n_samples, measure_redundancy(x_md.astype(np.float64))) for x_md in x_bmd]
+    n_samples, tables = x_bmd.shape[1], x_bmd.astype(np.float64)
+    if set_bmd is not None:
+        tables = np.stack([
+            leave_experiments(x_md, set_md) if set_md.any() else x_md
+            for x_md, set_md in zip(tables, set_bmd, strict=True)
+        ])  # fmt: skip
+    return [count_rows(n_samples, n_samples, measure_redundancy(x_md)) for x_md in tables]

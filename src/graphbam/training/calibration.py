@@ -18,9 +18,8 @@ from graphbam.nn.structures import CANDIDATE
 from graphbam.nn.weights import Calibration, LoadedColliders, LoadedWeights, spread_doubt, warm
 from graphbam.simulation.config import UNSEEN, SimulationConfig
 from graphbam.simulation.values import Tables
-from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import StructureConfig, TrainConfig
-from graphbam.training.data import Shape, draw_tables, mark_tables, simulate_structures
+from graphbam.training.data import Shape, draw_tables, mark_tables, rows_of_tables, simulate_structures
 
 SHAPES = ((5, 300), (10, 100), (10, 500), (20, 200), (20, 600), (40, 100), (40, 400), (80, 200), (100, 60))
 """Variables and samples of the tables that the fit sees."""
@@ -97,7 +96,7 @@ def _ask_about_tables(
     for n_variables, n_samples in itertools.chain.from_iterable([shape] * n_tables for shape in shapes or SHAPES):
         tables = draw_tables(rng, config, n_tables=1, n_variables=n_variables, n_samples=n_samples)
         marks_bmd = mark_tables(tables) if loaded.reads_marks else None
-        yield loaded.logits(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()), marks_bmd), tables
+        yield loaded.logits(tables.x_bmd, rows_of_tables(tables), marks_bmd), tables
 
 
 # ── answers beyond the classes ─────────────────────────────────────────────────────────────────────────────────────
@@ -328,7 +327,7 @@ def simulated_claims(
     for n_variables, n_samples in CLAIM_SHAPES:
         tables = draw_tables(rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples)
         marks_bmd = mark_tables(tables) if edges.reads_marks else None
-        p_bdd3 = edges.probabilities(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()), marks_bmd)
+        p_bdd3 = edges.probabilities(tables.x_bmd, rows_of_tables(tables), marks_bmd)
         for x_md, dag_dd, p_dd3 in zip(tables.x_bmd, tables.dag_bdd, p_bdd3, strict=True):
             p_dd3 = p_dd3.numpy()
             packed = colliders.pack(*pairs_to_ask(p_dd3), p_dd3[..., SKELETON])

@@ -375,7 +375,7 @@ def ask_edges(config: StructureConfig, tables: Tables, weights: LoadedWeights) -
     Rows that repeat each other count for less here too, and cells that are missing or set are known as such, or the
     mistakes would be others than those that users meet.
     """
-    rows = count_rows_each(tables.x_bmd.cpu().numpy())
+    rows = rows_of_tables(tables)
     marks_bmd = mark_tables(tables) if weights.reads_marks else None
     p_bdd3 = weights.probabilities(tables.x_bmd, rows, marks_bmd).to(tables.x_bmd.device, torch.float32)
     skeleton_bdd = p_bdd3[..., SKELETON] >= LINKED_FROM
@@ -422,6 +422,12 @@ def draw_tables(
     filled_bmd = standardise(fill_gaps(tables.x_bmd, tables.observed_bmd))
     whole_b11 = tables.observed_bmd.all(-1).all(-1)[:, None, None]
     return dataclasses.replace(tables, x_bmd=torch.where(whole_b11, tables.x_bmd, filled_bmd))
+
+
+def rows_of_tables(tables: Tables) -> list[float]:
+    """Independent rows of each table, counted as for users' tables."""
+    set_bmd = None if tables.set_bmd is None else tables.set_bmd.cpu().numpy()
+    return count_rows_each(tables.x_bmd.cpu().numpy(), set_bmd)
 
 
 def mark_tables(tables: Tables) -> Tensor:

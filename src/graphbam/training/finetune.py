@@ -229,7 +229,8 @@ def as_batch(table: Any, graph: Any, index: int = 0) -> Batch:
     if not np.isfinite(x_md).all():
         raise TableError(f"pair {index}: the table holds missing or infinite values; fill or drop them first")
     x_bmd = standardise(torch.tensor(x_md)[None]).float()
-    return Batch(x_bmd, torch.tensor(edge_classes(adjacency)).long()[None], torch.tensor(count_rows_each(x_md[None])))
+    rows_b = torch.tensor(count_rows_each(x_bmd.numpy()))
+    return Batch(x_bmd, torch.tensor(edge_classes(adjacency)).long()[None], rows_b)
 
 
 def _as_numbers(table: Any, index: int) -> NDArray[np.float64]:

@@ -16,7 +16,6 @@ from graphbam.nn.edge_net import CLASSES, EdgeNet, EdgeNetConfig
 from graphbam.nn.immorality_net import ImmoralityNet, ImmoralityNetConfig
 from graphbam.nn.structures import CANDIDATE, NEIGHBOUR, PARENT
 from graphbam.simulation.values import Tables
-from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import Forward, Objective, StructureConfig, Task, TrainConfig, register_task
 from graphbam.training.data import (
     AnswerBatch,
@@ -25,6 +24,7 @@ from graphbam.training.data import (
     StructureBatch,
     draw_tables,
     mark_tables,
+    rows_of_tables,
     simulate_structures,
 )
 
@@ -182,7 +182,7 @@ class EdgeTask(Task):
     def burst(self, rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> Batch:
         """Simulated tables with the classes of their pairs, as bytes."""
         tables = simulate_tables(rng, config, shape, device)
-        rows_b = count_rows_of(tables.x_bmd, config)
+        rows_b = count_rows_of(tables, config)
         return Batch(tables.x_bmd, tables.classes_bdd.to(torch.uint8), rows_b.to(device))
 
     def objective(self, forward: Forward, batch: Any) -> Objective:
@@ -222,7 +222,7 @@ class AnswerTask(Task):
         """Simulated tables with all their labels, and marks on cells that were missing or set."""
         tables = simulate_tables(rng, config, shape, device)
         labels = (tables.dag_bdd, tables.compelled_bdd, tables.hidden_bdd, tables.ancestors_bdd)
-        rows_b, classes_bdd = count_rows_of(tables.x_bmd, config), tables.classes_bdd.to(torch.uint8)
+        rows_b, classes_bdd = count_rows_of(tables, config), tables.classes_bdd.to(torch.uint8)
         return AnswerBatch(tables.x_bmd, mark_tables(tables), rows_b.to(device), classes_bdd, *labels)
 
     def objective(self, forward: Forward, batch: Any) -> Objective:
@@ -308,11 +308,11 @@ def simulate_tables(rng: torch.Generator, config: TrainConfig, shape: Shape, dev
     )
 
 
-def count_rows_of(x_bmd: Tensor, config: TrainConfig) -> Tensor:
+def count_rows_of(tables: Tables, config: TrainConfig) -> Tensor:
     """Independent rows of each table, counted as for users' tables where a simulation has dependent ones."""
     if config.simulation.dependent_rows:
-        return torch.tensor(count_rows_each(x_bmd.cpu().numpy()))
-    return torch.full((len(x_bmd),), float(x_bmd.shape[1]))
+        return torch.tensor(rows_of_tables(tables))
+    return torch.full((len(tables.x_bmd),), float(tables.x_bmd.shape[1]))
 
 
 def weigh_tables(shape: Shape, fewest: int = 1) -> float:
