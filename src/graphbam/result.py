@@ -31,7 +31,7 @@ from graphbam.directions.arrows import (
 from graphbam.directions.cpdag import choose_links, expected_shd, forced_arrows, nearest_cpdag, possible_links
 from graphbam.directions.dag import nearest_dag, worth_drawing
 from graphbam.directions.immoralities import Beliefs, read_immoralities
-from graphbam.errors import GraphbamError, OrientationMissingError, ResultError, check_whole
+from graphbam.errors import GraphbamError, OrientationMissingError, ResultError, check_whole, name_some, spell_count
 from graphbam.graphs.cut import EVEN, Cut, Objective, tidy_probabilities
 from graphbam.graphs.equivalence import sample_dags
 from graphbam.graphs.graph import (
@@ -250,14 +250,16 @@ class Answer:
         links, moral = list_links(cast(Any, self), cut), self._list_moral(cut)
         n_arrows = sum(link.is_directed for link in links)
         directed = f", {n_arrows} with a direction" if self.has_directions else ""
-        married = f"; {_count(len(moral), 'pair')} linked through a common child only" if len(moral) else ""
-        lines = [f"{_count(len(links), 'direct link')} {cut}{directed}{married}"]
+        married = f"; {spell_count(len(moral), 'pair')} linked through a common child only" if len(moral) else ""
+        lines = [f"{spell_count(len(links), 'direct link')} {cut}{directed}{married}"]
         lines += [_link_line(link) for link in links[:n_edges]]
         if len(links) > n_edges:
             lines.append(f"  … and {len(links) - n_edges} more")
         lines += [said] if (said := self.say_hidden()) else []
         lines += [_moral_line(row) for row in moral[:n_edges]]
-        return lines + ([f"  … and {_count(len(moral) - n_edges, 'more such pair')}"] if len(moral) > n_edges else [])
+        return lines + (
+            [f"  … and {spell_count(len(moral) - n_edges, 'more such pair')}"] if len(moral) > n_edges else []
+        )
 
     def _list_moral(self, cut: Cut) -> list[dict[str, Any]]:
         """Rows of `table` for the `moral_pairs`, likeliest first."""
@@ -711,16 +713,15 @@ class Result(Answer):
         p_dd = np.triu(self.hidden_causes, 1)
         i, j = np.nonzero(p_dd >= EVEN)
         order = np.argsort(-p_dd[i, j], kind="stable")
-        shown = [f"{self.names[i[k]]} ↔ {self.names[j[k]]} {p_dd[i[k], j[k]]:.2f}" for k in order[:n_pairs]]
-        more = f" and {len(order) - n_pairs} more" if len(order) > n_pairs else ""
+        named = [f"{self.names[i[k]]} ↔ {self.names[j[k]]} {p_dd[i[k], j[k]]:.2f}" for k in order[:n_pairs]]
         n_all = self.n_variables * (self.n_variables - 1) // 2
-        if not shown:
+        if not named:
             return ""
         if suspects_all(len(order), self.n_variables):
             said = f"{len(order)} of {n_all} pairs look as if one hidden factor moved most columns"
-            return f"{said}: doubt about their links rather than a finding; strongest: {', '.join(shown)}"
-        said = f"{_count(len(order), 'pair')} rather {'has' if len(order) == 1 else 'have'} a hidden common cause"
-        return f"{said}: {', '.join(shown)}{more}"
+            return f"{said}: doubt about their links rather than a finding; strongest: {', '.join(named)}"
+        said = f"{spell_count(len(order), 'pair')} rather {'has' if len(order) == 1 else 'have'} a hidden common cause"
+        return f"{said}: {name_some(named, len(order))}"
 
     def __repr__(self) -> str:
         p_dd = np.triu(self.probabilities[..., SKELETON], 1)
@@ -1046,9 +1047,8 @@ def _compare_links(names: Sequence[str], p_dd: Matrix, cut: Cut, adjacency: Adja
     for pairs, said in ((wanted & ~there, f"left out, {reason}"), (there & ~wanted, "drawn, for the sake of others")):
         i, j = np.nonzero(np.triu(pairs))
         order = np.argsort(-p_dd[i, j], kind="stable")
-        shown = [f"{names[i[k]]} — {names[j[k]]} ({p_dd[i[k], j[k]]:.2f})" for k in order[:MOST_NAMED]]
-        more = f" and {len(order) - MOST_NAMED} more" if len(order) > MOST_NAMED else ""
-        notes += [f"{_count(len(order), 'link')} {said}: {', '.join(shown)}{more}"] if shown else []
+        named = [f"{names[i[k]]} — {names[j[k]]} ({p_dd[i[k], j[k]]:.2f})" for k in order[:MOST_NAMED]]
+        notes += [f"{spell_count(len(order), 'link')} {said}: {name_some(named, len(order))}"] if named else []
     return tuple(notes)
 
 
@@ -1105,7 +1105,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(inner) for inner in value]
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"

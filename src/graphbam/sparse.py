@@ -40,7 +40,7 @@ from graphbam.directions.large import (
     lead_nowhere,
     lead_there,
 )
-from graphbam.errors import GraphError, OrientationMissingError, ResultError
+from graphbam.errors import GraphError, OrientationMissingError, ResultError, name_some, spell_count
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph, one_line
 from graphbam.graphs.knowledge import Knowledge, leave_childless
@@ -686,10 +686,9 @@ class SparseResult(Answer):
             return ()
         p = self.probabilities[:, SKELETON]
         likeliest = pairs[np.argsort(-p[pairs], kind="stable")][:MOST_NAMED].tolist()
-        named = (" — ".join(self.names[end] for end in self.pairs[k].tolist()) + f" ({p[k]:.2f})" for k in likeliest)
-        more = f" and {len(pairs) - MOST_NAMED} more" if len(pairs) > MOST_NAMED else ""
+        named = [" — ".join(self.names[end] for end in self.pairs[k].tolist()) + f" ({p[k]:.2f})" for k in likeliest]
         reason = "since prior knowledge leaves them no direction that closes no cycle"
-        return (f"{len(pairs)} link{'' if len(pairs) == 1 else 's'} left out, {reason}: {', '.join(named)}{more}",)
+        return (f"{spell_count(len(pairs), 'link')} left out, {reason}: {name_some(named, len(pairs))}",)
 
     def _direct_parts(self, links: Links, known: Ways, threshold: float) -> tuple[Ways, tuple[str, ...]]:
         """Directions of a CPDAG, connected part by part."""
@@ -802,10 +801,9 @@ class SparseResult(Answer):
             return ""
         likely = np.flatnonzero(self.hidden_causes >= EVEN)
         order = likely[np.argsort(-self.hidden_causes[likely], kind="stable")]
-        named = ((*self.pairs[k].tolist(), self.hidden_causes[k]) for k in order[:n_pairs])
-        shown = [f"{self.names[i]} ↔ {self.names[j]} {p:.2f}" for i, j, p in named]
-        more = f" and {len(order) - n_pairs} more" if len(order) > n_pairs else ""
-        return f"pairs that rather have a hidden common cause: {', '.join(shown)}{more}" if shown else ""
+        suspected = ((*self.pairs[k].tolist(), self.hidden_causes[k]) for k in order[:n_pairs])
+        named = [f"{self.names[i]} ↔ {self.names[j]} {p:.2f}" for i, j, p in suspected]
+        return f"pairs that rather have a hidden common cause: {name_some(named, len(order))}" if named else ""
 
     def links(self, cut: Cut | None = None) -> list[Link]:
         """The edges of `graph`, as files list them."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphbam.directions.immoralities import Immoralities, combine, pairs_to_ask
+from graphbam.errors import spell_count
 from graphbam.graphs.graph import SKELETON, BoolMatrix, Matrix
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.inference.networks import Colliders, Networks, Said
@@ -91,7 +92,7 @@ def find_immoralities(
     if tell:
         seconds = estimate_seconds(colliders, *x_bme.shape[:2], *widths)
         n_pairs = int(asked.pairs_dd.sum()) // 2
-        tell(done, f"directions, {n_pairs} moral pair{'' if n_pairs == 1 else 's'}: {spell_seconds(seconds)}")
+        tell(done, f"directions, {spell_count(n_pairs, 'moral pair')}: {spell_seconds(seconds)}")
     n_tables, n_samples, n_variables = x_bme.shape
     work = n_tables * count_work(colliders, n_samples, widths)
     with explained_memory(n_samples, n_variables), threads(threads_for(work)):

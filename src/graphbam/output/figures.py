@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.errors import ConfigError, GraphbamError, GraphError
+from graphbam.errors import ConfigError, GraphbamError, GraphError, spell_count
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON, Graph
 from graphbam.output.drawing import (
@@ -487,7 +487,7 @@ def _tell_left_out(n_lines: int, n_names: int) -> str:
 
 def _headline(source: Result | Graph, strokes: list[Stroke], cut: Cut) -> str:
     n_direct, n_arrows = sum(stroke.kind == "link" for stroke in strokes), sum(stroke.is_directed for stroke in strokes)
-    links = f"{n_direct} link{'' if n_direct == 1 else 's'}"
+    links = spell_count(n_direct, "link")
     if n_arrows or any(stroke.sure is not None for stroke in strokes):
         links += f", {n_arrows or 'none'} directed"
     parts = [f"{len(source.names)} variables", links]

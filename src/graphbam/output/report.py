@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import graphbam
+from graphbam.errors import spell_count
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON, Graph
 from graphbam.output.files import Link, list_links, write_text
@@ -94,7 +95,7 @@ def render_card(result: Result, n_links: int = 8) -> str:
     mind = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in said if sentence)
     return (
         f"<div><p><b>{html.escape(_short_source(result))}</b> · {result.n_variables} variables · "
-        f"{len(links)} link{'' if len(links) == 1 else 's'} {Cut()}</p>"
+        f"{spell_count(len(links), 'link')} {Cut()}</p>"
         + (f"<ul>{mind}</ul>" if mind else "")
         + _draw_inline(result)
         + _spell_links(links, n_links)
@@ -114,7 +115,7 @@ def render_graph_card(graph: Graph, n_links: int = 8) -> str:
     notes = graph.notes if isinstance(graph, OrientedGraph) else ()
     links = list_links(graph)
     said = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-    head = f"<p>{graph.n_variables} variables · {len(links)} link{'' if len(links) == 1 else 's'}</p>"
+    head = f"<p>{graph.n_variables} variables · {spell_count(len(links), 'link')}</p>"
     mind = f"<ul>{said}</ul>" if said else ""
     return f"<div>{head}{mind}{_draw_inline(graph)}{_spell_links(links, n_links)}</div>"
 

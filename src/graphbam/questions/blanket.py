@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphbam.errors import spell_count
 from graphbam.graphs.cut import Cut
 from graphbam.graphs.graph import MORAL, SKELETON, one_line
 from graphbam.questions.rows import find_variable
@@ -49,8 +50,7 @@ class MarkovBlanket:
         return name in self.variables
 
     def __str__(self) -> str:
-        n = len(self.variables)
-        head = f"Markov blanket of {self.name}, {n} variable{'' if n == 1 else 's'} {self.cut}"
+        head = f"Markov blanket of {self.name}, {spell_count(len(self.variables), 'variable')} {self.cut}"
         members = self.table[self.table["member"]]
         width = max((len(one_line(name)) for name in members["variable"]), default=0)
         lines = [

@@ -19,11 +19,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from graphbam.errors import Setting, TableError
+from graphbam.errors import Setting, TableError, spell_count
 from graphbam.tables.columns import Encode
 from graphbam.tables.limit import ALL, RowLimit
 from graphbam.tables.read import Loaded, load_frame, not_among, read_table, take_rows, unique_names
-from graphbam.tables.table import BoolMatrix, Table, spell_columns, spell_count
+from graphbam.tables.table import BoolMatrix, Table, spell_columns
 
 Interventions: TypeAlias = Any
 """What users may give: a mask, the name of a column, a mapping from targets to tables, or None."""

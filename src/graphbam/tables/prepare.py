@@ -40,12 +40,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphbam.errors import Setting, TableError
+from graphbam.errors import Setting, TableError, name_some, spell_count
 from graphbam.tables.algebra import find_axes, multiply
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
 from graphbam.tables.domain import correlate, describe_table
 from graphbam.tables.rows import RowOrder, count_rows, find_copies, read_order
-from graphbam.tables.table import BoolMatrix, Matrix, Table, spell_columns, spell_count
+from graphbam.tables.table import BoolMatrix, Matrix, Table, spell_columns
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 BoolVector: TypeAlias = npt.NDArray[np.bool_]
@@ -380,7 +380,7 @@ def _drop_gappy_columns(cells: _Cells, policy: Missing, source: str, notes: Note
     if not gappy.any():
         return cells
     lost = [f"{cells.names[k]!r} ({share[k]:.0%} missing)" for k in np.flatnonzero(gappy)]
-    listed = ", ".join(lost[:8]) + (f" and {len(lost) - 8} more" if len(lost) > 8 else "")
+    listed = name_some(lost[:8], len(lost))
     if (~gappy).sum() < 2:
         raise TableError(
             f"{source}: too little is known of {listed}, and fewer than two columns are left. Fill the gaps, or use ",
