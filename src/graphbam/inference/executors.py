@@ -11,12 +11,14 @@ import importlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from graphbam.errors import ConfigError, GraphbamError, Setting
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
+Begun: TypeAlias = tuple[int, Any, int]
+"""A task that was handed out: its number, what it is, and how often it was begun."""
 
 MOST_TRIES = 3
 """How often a task is begun, when workers die, before the run is given up."""
@@ -112,35 +114,40 @@ class Processes:
         self.n_workers = n_workers
 
     def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+        numbered, again = enumerate(tasks), list[Begun]()
+        while True:  # one pool; another if a process dies
+            yield from self._use_pool(function, numbered, again)
+            if not again:
+                return
+
+    def _use_pool(
+        self, function: Callable[[Any], Answer], numbered: Iterator[tuple[int, Any]], again: list[Begun]
+    ) -> Iterator[tuple[int, Answer]]:
+        """Answers of one pool, until all is done or a process dies: then tasks it was at are left in `again`."""
         import multiprocessing
         from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
         from concurrent.futures.process import BrokenProcessPool
 
         n_threads = max(1, (os.cpu_count() or 1) // self.n_workers)
-        numbered, again = enumerate(tasks), list[tuple[int, Task, int]]()
-        while True:  # one pool; another if a process dies
-            spawn = multiprocessing.get_context("spawn")
-            pool = ProcessPoolExecutor(self.n_workers, spawn, _limit_threads, (n_threads,))
-            at_work: dict[Future[Answer], tuple[int, Task, int]] = {}
-            with pool:
-                while True:
-                    while len(at_work) < WAITING * self.n_workers and (task := _next_task(again, numbered)):
-                        try:
-                            at_work[pool.submit(function, task[1])] = task
-                        except BrokenProcessPool:
-                            again.append(task)
-                            break
-                    if not at_work:
+        spawn = multiprocessing.get_context("spawn")
+        at_work: dict[Future[Answer], Begun] = {}
+        with ProcessPoolExecutor(self.n_workers, spawn, _limit_threads, (n_threads,)) as pool:
+            while True:
+                while len(at_work) < WAITING * self.n_workers and (task := _next_task(again, numbered)):
+                    try:
+                        at_work[pool.submit(function, task[1])] = task
+                    except BrokenProcessPool:
+                        again.append(task)
                         break
-                    done, _ = wait(at_work, return_when=FIRST_COMPLETED)
-                    lost = [future for future in done if isinstance(future.exception(), BrokenProcessPool)]
-                    for future in done - set(lost):
-                        yield at_work.pop(future)[0], future.result()
-                    if lost:
-                        again += [_try_again(task) for task in at_work.values()]
-                        break
-            if not again:
-                return
+                if not at_work:
+                    return
+                done, _ = wait(at_work, return_when=FIRST_COMPLETED)
+                lost = {future for future in done if isinstance(future.exception(), BrokenProcessPool)}
+                for future in done - lost:
+                    yield at_work.pop(future)[0], future.result()
+                if lost:
+                    again += [_try_again(task) for task in at_work.values()]
+                    return
 
 
 def _limit_threads(most: int) -> None:
@@ -148,14 +155,14 @@ def _limit_threads(most: int) -> None:
     os.environ["OMP_NUM_THREADS"] = str(most)
 
 
-def _next_task(again: list[Any], numbered: Iterator[tuple[int, Any]]) -> tuple[int, Any, int] | None:
-    """A task whose worker died, else the next one: its number, what it is, and how often it was begun."""
+def _next_task(again: list[Begun], numbered: Iterator[tuple[int, Any]]) -> Begun | None:
+    """A task whose worker died, else the next one."""
     if again:
         return again.pop()
     return next(((k, task, 1) for k, task in itertools.islice(numbered, 1)), None)
 
 
-def _try_again(task: tuple[int, Any, int]) -> tuple[int, Any, int]:
+def _try_again(task: Begun) -> Begun:
     number, what, n_tries = task
     if n_tries >= MOST_TRIES:
         raise GraphbamError(
