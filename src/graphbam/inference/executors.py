@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from graphbam.errors import ConfigError, GraphbamError, Setting
 
 Task = TypeVar("Task")
-Answer = TypeVar("Answer")
+Output = TypeVar("Output")
 Begun: TypeAlias = tuple[int, Any, int]
 """A task that was handed out: its number, what it is, and how often it was begun."""
 
@@ -35,7 +35,7 @@ class Executor(Protocol):
     is_remote: bool
     """Whether tasks run in other processes, so that functions and tasks travel."""
 
-    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+    def run(self, function: Callable[[Task], Output], tasks: Iterable[Task]) -> Iterator[tuple[int, Output]]:
         """Answers as they come, with the numbers of their tasks; not all tasks are held at a time."""
         ...
 
@@ -100,7 +100,7 @@ class Here:
 
     n_workers, is_remote = 1, False
 
-    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+    def run(self, function: Callable[[Task], Output], tasks: Iterable[Task]) -> Iterator[tuple[int, Output]]:
         for k, task in enumerate(tasks):
             yield k, function(task)
 
@@ -113,7 +113,7 @@ class Processes:
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers
 
-    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+    def run(self, function: Callable[[Task], Output], tasks: Iterable[Task]) -> Iterator[tuple[int, Output]]:
         numbered, again = enumerate(tasks), list[Begun]()
         while True:  # one pool; another if a process dies
             yield from self._use_pool(function, numbered, again)
@@ -121,8 +121,8 @@ class Processes:
                 return
 
     def _use_pool(
-        self, function: Callable[[Any], Answer], numbered: Iterator[tuple[int, Any]], again: list[Begun]
-    ) -> Iterator[tuple[int, Answer]]:
+        self, function: Callable[[Any], Output], numbered: Iterator[tuple[int, Any]], again: list[Begun]
+    ) -> Iterator[tuple[int, Output]]:
         """Answers of one pool, until all is done or a process dies: then tasks it was at are left in `again`."""
         import multiprocessing
         from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -130,7 +130,7 @@ class Processes:
 
         n_threads = max(1, (os.cpu_count() or 1) // self.n_workers)
         spawn = multiprocessing.get_context("spawn")
-        at_work: dict[Future[Answer], Begun] = {}
+        at_work: dict[Future[Output], Begun] = {}
         with ProcessPoolExecutor(self.n_workers, spawn, _limit_threads, (n_threads,)) as pool:
             while True:
                 while len(at_work) < WAITING * self.n_workers and (task := _next_task(again, numbered)):
@@ -180,7 +180,7 @@ class Dask:
         self.client = client
         self.n_workers = max(1, sum(one["nthreads"] for one in client.scheduler_info()["workers"].values()))
 
-    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+    def run(self, function: Callable[[Task], Output], tasks: Iterable[Task]) -> Iterator[tuple[int, Output]]:
         distributed = _import("distributed", "executor of Dask")
         numbered = enumerate(tasks)
 
@@ -208,7 +208,7 @@ class Ray:
             ray.init(include_dashboard=False, log_to_driver=False)
         self.n_workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
 
-    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+    def run(self, function: Callable[[Task], Output], tasks: Iterable[Task]) -> Iterator[tuple[int, Output]]:
         remote = self.ray.remote(function).options(max_retries=MOST_TRIES - 1)
         numbered, at_work = enumerate(tasks), dict[Any, int]()
         while True:
