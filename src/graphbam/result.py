@@ -354,8 +354,8 @@ class Result(Answer):
         if self.colliders is not None:
             object.__setattr__(self, "colliders", _frozen(read_immoralities(self.colliders, len(self.names))))
         if self.experiments is not None:
-            told = check_pairs(self.experiments, len(self.names), "experiments") > 0
-            object.__setattr__(self, "experiments", _frozen(told | told.T))
+            apart_dd = check_pairs(self.experiments, len(self.names), "experiments") > 0
+            object.__setattr__(self, "experiments", _frozen(apart_dd | apart_dd.T))
         self._settle_answers()
 
     def _settle_answers(self) -> None:
@@ -567,8 +567,8 @@ class Result(Answer):
             return self._two_step_arrows
         if self.experiments is None or self.compelled is None or self.is_part:
             return self.directions
-        told_dd, followed_dd = self._told_arrows(), self.compelled_probabilities
-        least_dd = np.where(followed_dd > told_dd, followed_dd, 0.0)
+        said_dd, followed_dd = self._said_arrows(), self.compelled_probabilities
+        least_dd = np.where(followed_dd > said_dd, followed_dd, 0.0)
         return _frozen(settle_directions(self.directions, self._known(), self.probabilities[..., SKELETON], least_dd))
 
     @functools.cached_property
@@ -580,10 +580,10 @@ class Result(Answer):
         """
         if self.compelled is None or self.directions is None:
             return self._two_step_arrows
-        return _frozen(follow_known(self._beliefs, self._told_arrows()))
+        return _frozen(follow_known(self._beliefs, self._said_arrows()))
 
-    def _told_arrows(self) -> Matrix:
-        """Arrows of the CPDAG where no experiment decides, and of an experiment where one does."""
+    def _said_arrows(self) -> Matrix:
+        """What the pass says of arrows: those of the CPDAG, and directions where an experiment decides."""
         assert self.compelled is not None
         assert self.directions is not None
         return (
@@ -643,7 +643,7 @@ class Result(Answer):
             )
         if self.compelled is None or self.directions is None:
             return Beliefs(self.probabilities, self.colliders, self._forbidden())
-        immoralities = claim_immoralities(self.probabilities, self._told_arrows())
+        immoralities = claim_immoralities(self.probabilities, self._said_arrows())
         beliefs = Beliefs(self.probabilities, immoralities, self._forbidden())
         if self.experiments is None:
             return beliefs

@@ -64,7 +64,7 @@ SAME = 1e-12
 BELIEFS = ("probabilities", "directions", "compelled", "hidden_causes", "ancestors", "stability")
 """Fields of a sparse result that are probabilities of pairs."""
 
-ARROWS = ("compelled", "compelled_probabilities", "_told")
+ARROWS = ("compelled", "compelled_probabilities", "_said")
 """What a sparse result knows of arrows of the CPDAG."""
 
 ARRAYS = ("pairs", *BELIEFS, "experiments")
@@ -267,10 +267,10 @@ class SparseResult(Answer):
                 raise GraphError(f"{name} must hold a probability for each of the {len(self.pairs)} pairs.")
             object.__setattr__(self, name, values)
         if self.experiments is not None:
-            told = np.array(self.experiments, dtype=bool)
-            if told.shape != (len(self.pairs),):
+            apart = np.array(self.experiments, dtype=bool)
+            if apart.shape != (len(self.pairs),):
                 raise GraphError(f"experiments must say yes or no of each of the {len(self.pairs)} pairs.")
-            object.__setattr__(self, "experiments", told)
+            object.__setattr__(self, "experiments", apart)
         p = self.probabilities.reshape(-1, 3)
         total = p.sum(axis=1, keepdims=True)
         object.__setattr__(self, "probabilities", np.where(abs(total - 1) > SAME, p / total, p))
@@ -453,9 +453,9 @@ class SparseResult(Answer):
         p = self.probabilities[:, SKELETON]
         kept = self._possible(Cut(threshold=SUPPORT_FROM).choose(p), known)
         links = self._links(kept, self.directions[kept], 1 - self.directions[kept])
-        told = np.zeros(len(p), dtype=np.int8)
-        told[kept] = large_dag(links, self.n_variables, known[kept])  # of one DAG: they close no cycle
-        return np.where(self.experiments & (known == 0), told, known).astype(np.int8)
+        decided = np.zeros(len(p), dtype=np.int8)
+        decided[kept] = large_dag(links, self.n_variables, known[kept])  # of one DAG: they close no cycle
+        return np.where(self.experiments & (known == 0), decided, known).astype(np.int8)
 
     def _possible(self, chosen: NDArray[np.bool_], known: Ways) -> NDArray[np.bool_]:
         """Chosen links without those that prior knowledge makes impossible, as `directions.cpdag.choose_links` does."""
@@ -473,22 +473,22 @@ class SparseResult(Answer):
     @functools.cached_property
     def compelled_probabilities(self) -> Vector | None:
         """Shape (N, 2): that the graph has i → j, and j → i, given a link, as in `Result`."""
-        told = self._told
-        if told is None or self.directions is None:
-            return told
+        said = self._said
+        if said is None or self.directions is None:
+            return said
         known = self._known
-        return self._follow(told, self._forbidden | np.stack([known < 0, known > 0], axis=1))
+        return self._follow(said, self._forbidden | np.stack([known < 0, known > 0], axis=1))
 
     @functools.cached_property
     def _ways(self) -> Vector | None:
         """Shape (N,): `directions`, and what experiments imply of other links, as `Result.arrow_probabilities`."""
-        told, followed = self._told, self.compelled_probabilities
-        if self.experiments is None or self.directions is None or told is None or followed is None:
+        said, followed = self._said, self.compelled_probabilities
+        if self.experiments is None or self.directions is None or said is None or followed is None:
             return self.directions
-        return self._settle_directions(self.directions, np.where(followed > told, followed, 0.0))
+        return self._settle_directions(self.directions, np.where(followed > said, followed, 0.0))
 
     @functools.cached_property
-    def _told(self) -> Vector | None:
+    def _said(self) -> Vector | None:
         """`compelled`, where an experiment set one of the two without the other `directions`."""
         if self.compelled is None or self.directions is None or self.experiments is None:
             return self.compelled
@@ -714,14 +714,14 @@ class SparseResult(Answer):
     def _nearest(self, members: Indices, inside: Indices, threshold: float) -> NDArray[np.int8]:
         """The CPDAG of a connected part as `Result.cpdag` finds it; `inside` are the listed pairs of the part."""
         ends_n2 = np.searchsorted(members, self.pairs[inside])
-        fields = {"probabilities": self._nothing()["probabilities"], "compelled_probabilities": 0.0, "_told": 0.0}
+        fields = {"probabilities": self._nothing()["probabilities"], "compelled_probabilities": 0.0, "_said": 0.0}
         values = self._matrices(members, ends_n2, inside, fields)
         p_dd3, arrow_dd = values["probabilities"], values["compelled_probabilities"]
         p_dd3[np.arange(len(members)), np.arange(len(members))] = [1.0, 0.0, 0.0]
         known, (i, j) = self._known[inside], ends_n2.T
         forbidden_dd: BoolMatrix = np.zeros(arrow_dd.shape, dtype=bool)
         forbidden_dd[i, j], forbidden_dd[j, i] = (self._forbidden[inside] | np.stack([known < 0, known > 0], axis=1)).T
-        beliefs = Beliefs(p_dd3, claim_immoralities(p_dd3, values["_told"]), forbidden_dd)
+        beliefs = Beliefs(p_dd3, claim_immoralities(p_dd3, values["_said"]), forbidden_dd)
         return nearest_cpdag(beliefs, arrow_dd, Cut(threshold=threshold), CAUTION)
 
     @property
