@@ -261,6 +261,15 @@ class SparseResult(Answer):
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
         object.__setattr__(self, "pairs", np.asarray(self.pairs, dtype=np.int64).reshape(-1, 2))
+        self._check_fields()
+        self._sum_to_one()
+        if self.knowledge:
+            self._enforce(self.knowledge)
+        if self.ancestors is not None:
+            object.__setattr__(self, "ancestors", self._settle_ancestors(self.ancestors))
+
+    def _check_fields(self) -> None:
+        """A probability for each pair in every field, and yes or no of experiments."""
         for name in (name for name in BELIEFS if getattr(self, name) is not None):
             values = np.array(getattr(self, name), dtype=np.float64)
             if len(values) != len(self.pairs) or not np.isfinite(values).all() or (values < 0).any():
@@ -271,6 +280,9 @@ class SparseResult(Answer):
             if apart.shape != (len(self.pairs),):
                 raise GraphError(f"experiments must say yes or no of each of the {len(self.pairs)} pairs.")
             object.__setattr__(self, "experiments", apart)
+
+    def _sum_to_one(self) -> None:
+        """Classes sum to one, arrows of the CPDAG to no more; what does already stays as it is to the last bit."""
         p = self.probabilities.reshape(-1, 3)
         total = p.sum(axis=1, keepdims=True)
         object.__setattr__(self, "probabilities", np.where(abs(total - 1) > SAME, p / total, p))
@@ -278,10 +290,6 @@ class SparseResult(Answer):
             total = self.compelled.sum(axis=1, keepdims=True)
             settled = np.where(total > 1 + SAME, self.compelled / np.maximum(total, 1.0), self.compelled)
             object.__setattr__(self, "compelled", settled)
-        if self.knowledge:
-            self._enforce(self.knowledge)
-        if self.ancestors is not None:
-            object.__setattr__(self, "ancestors", self._settle_ancestors(self.ancestors))
 
     # ── prior knowledge ───────────────────────────────────────────────────────────────────────────────────
 
@@ -319,18 +327,22 @@ class SparseResult(Answer):
         p[self._find_pairs(required)] = [0.0, 1.0, 0.0]
         alone = known.are_childless(self.names, *self.pairs.T)
         p[alone] = leave_childless(p[alone])
-        least = None
-        if self.compelled is not None:
-            settled = np.where(self._forced, 1.0, np.where(forbidden, 0.0, self.compelled))
-            followed = self._follow(settled, forbidden)
-            if self.experiments is not None:
-                followed = np.where(self.experiments[:, None], settled, followed)
-            settled = np.where(self._forced | forbidden, settled, followed)
-            object.__setattr__(self, "compelled", settled)
-            if (forbidden[:, ::-1] & ~forbidden)[self.probabilities[:, SKELETON] >= SUPPORT_FROM].any():
-                least = settled if self.experiments is None else np.where(self.experiments[:, None], 0.0, settled)
+        least = None if self.compelled is None else self._enforce_compelled(self.compelled)
         if self.directions is not None:
             object.__setattr__(self, "directions", self._settle_directions(self.directions, least))
+
+    def _enforce_compelled(self, compelled: Vector) -> Vector | None:
+        """Arrows of the CPDAG with known ones in them; returns what these imply of directions, if they are of links."""
+        forbidden, forced = self._forbidden, self._forced
+        settled = np.where(forced, 1.0, np.where(forbidden, 0.0, compelled))
+        followed = self._follow(settled, forbidden)
+        if self.experiments is not None:
+            followed = np.where(self.experiments[:, None], settled, followed)
+        settled = np.where(forced | forbidden, settled, followed)
+        object.__setattr__(self, "compelled", settled)
+        if not (forbidden[:, ::-1] & ~forbidden)[self.probabilities[:, SKELETON] >= SUPPORT_FROM].any():
+            return None
+        return settled if self.experiments is None else np.where(self.experiments[:, None], 0.0, settled)
 
     def _follow(self, arrow: Vector, forbidden: NDArray[np.bool_]) -> Vector:
         """Arrows of the CPDAG, shape (N, 2), and what known ones imply of others, as in `Result`."""
@@ -361,12 +373,11 @@ class SparseResult(Answer):
 
     def _find_paths(self, known: Knowledge, p_n2: Vector) -> tuple[NDArray[np.bool_], Vector]:
         """Which paths known arrows make certain; and paths without those back or where permitted arrows make none."""
-        place = {name: k for k, name in enumerate(self.names)}
-        arrows = [(place[a], place[b]) for a, b in known.arrows()]
+        arrows = [(self._place[a], self._place[b]) for a, b in known.arrows()]
         against: dict[int, set[int]] = {}
-        for tail, head in [(b, a) for a, b in arrows] + [(place[e.a], place[e.b]) for e in known.forbidden]:
+        for tail, head in [(b, a) for a, b in arrows] + [(self._place[e.a], self._place[e.b]) for e in known.forbidden]:
             against.setdefault(tail, set()).add(head)
-        for a, b in ((place[e.a], place[e.b]) for e in known.forbidden if not e.is_directed):
+        for a, b in ((self._place[e.a], self._place[e.b]) for e in known.forbidden if not e.is_directed):
             against.setdefault(b, set()).add(a)
         tier_of = np.array([known.tier_of.get(name, -1) for name in self.names])
         certain_n2, out_n2 = np.zeros(p_n2.shape, dtype=bool), self._after.copy()
@@ -376,10 +387,14 @@ class SparseResult(Answer):
             out_n2[asked, way] = lead_nowhere(i[asked], j[asked], against, tier_of, known.within_tiers)
         return certain_n2, np.where(out_n2, 0.0, p_n2)
 
+    @functools.cached_property
+    def _place(self) -> dict[str, int]:
+        """Where each variable is in `names`."""
+        return {name: k for k, name in enumerate(self.names)}
+
     def _find_pairs(self, wanted: Iterable[Sequence[Any]]) -> Indices:
         """Where listed pairs (a, b, …) of names are in the list."""
-        place = {name: k for k, name in enumerate(self.names)}
-        ends = [sorted((place[one[0]], place[one[1]])) for one in wanted]
+        ends = [sorted((self._place[one[0]], self._place[one[1]])) for one in wanted]
         keys = np.array([i * self.n_variables + j for i, j in ends], dtype=np.int64)
         return np.searchsorted(self._keys, keys).astype(np.int64)
 
@@ -390,8 +405,7 @@ class SparseResult(Answer):
 
     def _list_pairs(self, wanted: Iterable[Sequence[Any]]) -> None:
         """Add pairs that are not listed, with what is believed of pairs elsewhere."""
-        place = {name: k for k, name in enumerate(self.names)}
-        ends = {tuple(sorted((place[one[0]], place[one[1]]))) for one in wanted}
+        ends = {tuple(sorted((self._place[one[0]], self._place[one[1]]))) for one in wanted}
         new = sorted(ends - set(map(tuple, self.pairs.tolist()))) if ends else []
         if not new:
             return
@@ -431,10 +445,9 @@ class SparseResult(Answer):
     @functools.cached_property
     def _follows(self) -> FollowsInList:
         """What follows from known arrows."""
-        place = {name: k for k, name in enumerate(self.names)}
         arrows = self.knowledge.arrows() if self.knowledge else []
         i, j = self.pairs.T
-        return FollowsInList(i, j, [(place[a], place[b]) for a, b in arrows], self.n_variables)
+        return FollowsInList(i, j, [(self._place[a], self._place[b]) for a, b in arrows], self.n_variables)
 
     def _ask_knowledge(self, question: Callable[[Knowledge], Callable[[str, str], bool]]) -> NDArray[np.bool_]:
         """Yes or no of each pair, both ways; no without knowledge."""
