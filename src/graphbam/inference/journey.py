@@ -261,20 +261,12 @@ def _finish_sparse(
     if networks.colliders is not None:
         raise ConfigError(
             f"the second network is asked about up to {MATRIX_UP_TO} columns, and there are {len(ready.names)}. Use ",
-            Setting("directions", "one-pass"),
-            " or ",
-            Setting("directions", "none"),
-            ".",
+            *(Setting("directions", "one-pass"), " or ", Setting("directions", "none"), "."),
         )
     pairs, stability = joined.pairs, None
     if config.stability:
-        stability = count_links(
-            pairs,
-            ready,
-            functools.partial(_join_resamples, config, networks, joined.plan),
-            config,
-            progress or be_silent,
-        )
+        ask = functools.partial(_join_resamples, config, networks, joined.plan)
+        stability = count_links(pairs, ready, ask, config, progress or be_silent)
     place = ready.varying
     fields: dict[str, Any] = {"hidden_causes": pairs.hidden, "ancestors": pairs.ancestor, "stability": stability}
     fields |= {"directions": pairs.direction, "compelled": pairs.compelled} if networks.one_pass else {}
@@ -283,9 +275,8 @@ def _finish_sparse(
     classes = pairs.classes.astype(np.float64)
     fields |= {"elsewhere": joined.elsewhere, "constant": constant, **about, "knowledge": None}
     kind_d = kinds_of_targets(ready)
-    fields["experiments"] = (
-        None if kind_d is None else set_apart(*kind_d[where].T)
-    )  # known before knowledge is followed
+    if kind_d is not None:  # known before knowledge is followed
+        fields["experiments"] = set_apart(*kind_d[where].T)
     result = SparseResult(pairs=where, probabilities=classes, **fields).with_knowledge(config.knowledge)
     if kind_d is None or len(result.pairs) == len(where):
         return result
