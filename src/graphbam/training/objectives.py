@@ -15,13 +15,12 @@ from graphbam.nn.device import compiled_on_gpu
 from graphbam.nn.edge_net import CLASSES, EdgeNet, EdgeNetConfig
 from graphbam.nn.immorality_net import ImmoralityNet, ImmoralityNetConfig
 from graphbam.nn.structures import CANDIDATE, NEIGHBOUR, PARENT
-from graphbam.simulation.values import Tables
+from graphbam.simulation.values import Shape, Tables
 from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import Forward, Objective, StructureConfig, Task, TrainConfig, register_task
 from graphbam.training.data import (
     AnswerBatch,
     Batch,
-    Shape,
     StructureBatch,
     draw_tables,
     mark_tables,
