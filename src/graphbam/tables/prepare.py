@@ -418,24 +418,34 @@ def _check_meetings(gaps: BoolMatrix, names: Sequence[str], source: str, notes: 
 
 
 def _close_gaps(cells: _Cells, policy: Missing, source: str, notes: Notes) -> _Cells:
-    x_md, gaps, names = cells.x_md, cells.missing_md, cells.names
-    hit = np.asarray(gaps.any(axis=1))
-    if not hit.any():
+    """Leave out the rows with missing cells, or fill these in."""
+    gappy = np.asarray(cells.missing_md.any(axis=1))
+    if not gappy.any():
         return cells
-    if policy == "drop" or (policy == "auto" and hit.mean() <= MAX_ROWS_DROPPED):
-        if (~hit).sum() < LEAST_ROWS:
-            raise TableError(
-                f"{source}: {(~hit).sum()} of {len(x_md)} rows are complete, and {LEAST_ROWS} are the least. Use ",
-                Setting("missing", "impute"),
-                ", or leave out the columns with most gaps.",
-            )
-        notes.changes.append(f"{spell_count(hit.sum(), 'row')} of {len(x_md)} with missing values left out")
-        if hit.mean() > MAX_ROWS_DROPPED:
-            notes.warnings.append(
-                f"{hit.sum()} of {len(x_md)} rows ({hit.mean():.0%}) left out for missing values: what holds for the "
-                "complete rows need not hold for them"
-            )
-        return cells.keep(rows=~hit)
+    if policy == "drop" or (policy == "auto" and gappy.mean() <= MAX_ROWS_DROPPED):
+        return _drop_gappy_rows(cells, gappy, source, notes)
+    return _fill_cells(cells, source, notes)
+
+
+def _drop_gappy_rows(cells: _Cells, gappy: BoolVector, source: str, notes: Notes) -> _Cells:
+    n_rows, n_gappy = len(gappy), int(gappy.sum())
+    if n_rows - n_gappy < LEAST_ROWS:
+        raise TableError(
+            f"{source}: {n_rows - n_gappy} of {n_rows} rows are complete, and {LEAST_ROWS} are the least. Use ",
+            Setting("missing", "impute"),
+            ", or leave out the columns with most gaps.",
+        )
+    notes.changes.append(f"{spell_count(n_gappy, 'row')} of {n_rows} with missing values left out")
+    if gappy.mean() > MAX_ROWS_DROPPED:
+        notes.warnings.append(
+            f"{n_gappy} of {n_rows} rows ({gappy.mean():.0%}) left out for missing values: what holds for the "
+            "complete rows need not hold for them"
+        )
+    return cells.keep(rows=~gappy)
+
+
+def _fill_cells(cells: _Cells, source: str, notes: Notes) -> _Cells:
+    x_md, gaps, names = cells.x_md, cells.missing_md, cells.names
     _check_meetings(gaps, names, source, notes)
     filled = f"{spell_count(gaps.sum(), 'missing value')} ({gaps.mean():.1%} of cells)"
     most = gaps.mean(axis=0).argmax()
