@@ -149,7 +149,7 @@ class OrientedGraph(Graph):
         return pd.DataFrame(self.columns())
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """The same, an array a column."""
+        """The same, one array per column."""
         arrows = np.argwhere(directed_part(self.adjacency))
         i, j = np.concatenate([arrows, np.argwhere(np.triu(undirected_part(self.adjacency)))]).T
         is_arrow = np.arange(len(i)) < len(arrows)
@@ -662,7 +662,7 @@ class Result(Answer):
     # ── tables and text ───────────────────────────────────────────────────────────────────────────────────
 
     def table(self) -> pd.DataFrame:
-        """One row a pair, likeliest direct links first.
+        """One row per pair, likeliest direct links first.
 
         Returns
         -------
@@ -678,7 +678,7 @@ class Result(Answer):
         return pd.DataFrame(self.columns())
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """The same, an array a column."""
+        """The same, one array per column."""
         i, j = np.triu_indices(self.n_variables, 1)
         p_n3 = self.probabilities[i, j]
         names = np.array(self.names, dtype=object)

@@ -155,7 +155,7 @@ class SparseGraph:
         return pd.DataFrame(self.columns())
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The same, an array a column."""
+        """The same, one array per column."""
         names = np.array(self.names, dtype=object)
         columns: dict[str, Any] = {
             "a": names[self.tails],
@@ -768,13 +768,13 @@ class SparseResult(Answer):
     # ── tables and text ───────────────────────────────────────────────────────────────────────────────────
 
     def table(self) -> pd.DataFrame:
-        """One row a listed pair, likeliest direct links first; columns as in `Result.table`."""
+        """One row per listed pair, likeliest direct links first; columns as in `Result.table`."""
         import pandas as pd
 
         return pd.DataFrame(self.columns())
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The same, an array a column."""
+        """The same, one array per column."""
         i, j = self.pairs.T
         names, p = np.array(self.names, dtype=object), self.probabilities
         columns: dict[str, Any] = {"a": names[i], "b": names[j]}

@@ -1,4 +1,4 @@
-"""Which cells an experiment set: told by a mask, by a column that lists targets, or by one table per experiment.
+"""Which cells an experiment set: said by a mask, by a column that lists targets, or by one table per experiment.
 
     mask                        0 or 1 for every cell, as an array, a table with the same columns, or the `Path` of a
                                 file with one; rows with labels are matched by these
