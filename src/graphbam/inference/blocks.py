@@ -367,8 +367,8 @@ def join(parts: Sequence[Pairs], plan: Plan, n_variables: int) -> Joined:
 
     Examples
     --------
-    >>> told = np.array([[0.1, 0.9, 0.0]], dtype=np.float32)
-    >>> parts = [Pairs(np.array([0]), np.array([1]), told), Pairs(np.array([0]), np.array([1]), told[:, ::-1])]
+    >>> classes = np.array([[0.1, 0.9, 0.0]], dtype=np.float32)
+    >>> parts = [Pairs(np.array([0]), np.array([1]), classes), Pairs(np.array([0]), np.array([1]), classes[:, ::-1])]
     >>> plan = Plan(Candidates(np.array([0]), np.array([1]), np.ones(1, dtype=np.float32)), [])
     >>> join(parts, plan, 3).pairs.classes.round(2).tolist()
     [[0.05000000074505806, 0.8999999761581421, 0.05000000074505806]]
@@ -416,13 +416,13 @@ def _estimate_elsewhere(unnamed: Pairs, n_elsewhere: int) -> dict[str, float]:
     no larger share than here. Half a link is added, so that nothing is impossible. Of hidden causes and ancestors,
     which reach further, the mean is taken.
     """
-    told, n_here = {}, len(unnamed.i)
+    shares, n_here = {}, len(unnamed.i)
     for name, kind in (("skeleton", SKELETON), ("moral", MORAL)):
         here = float(unnamed.classes[:, kind].sum(dtype=np.float64)) + 0.5
-        told[name] = min(MISSED * here / max(n_elsewhere, 1), here / (n_here + 1))
+        shares[name] = min(MISSED * here / max(n_elsewhere, 1), here / (n_here + 1))
     for name, values in (("hidden", unnamed.hidden), ("ancestor", unnamed.ancestor)):
-        told[name] = 0.0 if values is None or not n_here else float(values.mean())
-    return told
+        shares[name] = 0.0 if values is None or not n_here else float(values.mean())
+    return shares
 
 
 def tell_of_blocks(joined: Joined | None, n_columns: int) -> tuple[str, ...]:

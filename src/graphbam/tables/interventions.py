@@ -289,6 +289,6 @@ def _load_each(tables: Mapping[Any, Any], limit: RowLimit) -> tuple[dict[Any, pd
         names, renamed = unique_names(list(one.frame.columns))
         frame = one.frame if rows is None else take_rows(one.frame, rows)
         frames[targets] = frame.set_axis(pd.Index(names, dtype=object), axis=1)
-        told = limit.tell(one.n_rows)  # is said of all together
-        changes += [change for change in one.changes if change not in told] + renamed
+        of_all = limit.tell(one.n_rows)  # is said of all together
+        changes += [change for change in one.changes if change not in of_all] + renamed
     return frames, list(dict.fromkeys(changes)), n_rows

@@ -306,10 +306,10 @@ def _blank_codes(names: Sequence[str], x_md: Matrix, notes: Notes) -> Matrix:
             notes.warnings.append(f"{where} lies far from all other values; if it stands for missing, empty that cell")
             continue
         x_md = np.where(here_md, np.nan, x_md)
-        told = f"{where} ({spell_count(here_md.sum(), 'cell')}) counted as missing"
-        notes.changes.append(f"{told}: it lies further from all other values than these lie from each other")
+        done = f"{where} ({spell_count(here_md.sum(), 'cell')}) counted as missing"
+        notes.changes.append(f"{done}: it lies further from all other values than these lie from each other")
         keep = Setting("keep_codes", True).as_both()
-        notes.warnings.append(f"{told}; if it is a number like the others, set {keep}")
+        notes.warnings.append(f"{done}; if it is a number like the others, set {keep}")
     return x_md
 
 
