@@ -193,7 +193,7 @@ class OrientedGraph(Graph):
         return OrientedGraph, (self.names, self.adjacency, *parts)
 
 
-class Answer:
+class AnyResult:
     """What one asks of an answer however it keeps its pairs: in a matrix (`Result`) or in a list (`SparseResult`)."""
 
     names: tuple[str, ...]
@@ -282,7 +282,7 @@ class Answer:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(Answer):
+class Result(AnyResult):
     """Edge probabilities with names, made by `graphbam.infer`.
 
     Examples

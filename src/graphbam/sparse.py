@@ -44,7 +44,7 @@ from graphbam.errors import GraphError, OrientationMissingError, ResultError, na
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph, one_line
 from graphbam.graphs.knowledge import Knowledge, leave_childless
-from graphbam.result import CAUTION, CHILD_FROM, MOST_NAMED, SUSPECT_FROM, Answer, Result
+from graphbam.result import CAUTION, CHILD_FROM, MOST_NAMED, SUSPECT_FROM, AnyResult, Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,7 +206,7 @@ class SparseGraph:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparseResult(Answer):
+class SparseResult(AnyResult):
     """What is known of the pairs of a wide table, made by `graphbam.infer` beyond 2,000 columns.
 
     Examples
