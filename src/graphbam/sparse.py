@@ -42,7 +42,7 @@ from graphbam.directions.large import (
 )
 from graphbam.errors import GraphError, OrientationMissingError, ResultError, name_some, spell_count
 from graphbam.graphs.cut import EVEN, Cut
-from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph, one_line
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph, Indices, Vector, one_line
 from graphbam.graphs.knowledge import Knowledge, leave_childless
 from graphbam.result import CAUTION, CHILD_FROM, MOST_NAMED, SUSPECT_FROM, AnyResult, Result
 
@@ -69,9 +69,6 @@ ARROWS = ("compelled", "compelled_probabilities", "_said")
 
 ARRAYS = ("pairs", *BELIEFS, "experiments")
 """Fields of a sparse result that are arrays over pairs."""
-
-Vector = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -34,7 +34,7 @@ from graphbam.output.drawing import (
     measure_width,
     shorten,
 )
-from graphbam.output.layout import can_lay_out, start_engine
+from graphbam.output.layout import Array, can_lay_out, start_engine
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from graphbam.result import Result
 
-Array = NDArray[np.float64]
 
 DEPTH_COLOURS = ("#12466b", "#1f6f8b", "#2f9c95", "#7fb069", "#e6aa3c", "#dd6e42", "#b23a48")
 """From causes to effects; deeper levels repeat the last colour."""

@@ -24,10 +24,8 @@ from graphbam.errors import spell_count
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON, Graph
 from graphbam.output.files import Link, list_links, write_text
-from graphbam.output.layout import LIBRARIES, read_template, read_vendored
+from graphbam.output.layout import LIBRARIES, Array, read_template, read_vendored
 from graphbam.result import OrientedGraph, Result, suspect_children
-
-Array = NDArray[np.float64]
 
 ROWS_SHOWN = 300
 """Points in a scatter plot."""

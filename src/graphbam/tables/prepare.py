@@ -33,7 +33,6 @@ import dataclasses
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +44,7 @@ from graphbam.tables.algebra import find_axes, multiply
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
 from graphbam.tables.domain import correlate, describe_table
 from graphbam.tables.rows import RowOrder, count_rows, find_copies, read_order
-from graphbam.tables.table import BoolMatrix, Matrix, Table, spell_columns
-
-Indices: TypeAlias = npt.NDArray[np.int64]
-BoolVector: TypeAlias = npt.NDArray[np.bool_]
+from graphbam.tables.table import BoolMatrix, BoolVector, Indices, Matrix, Table, spell_columns
 
 CODES = (-9.0, -99.0, 99.0, -999.0, 999.0, -9999.0, 9999.0, -99999.0, 99999.0)
 """Numbers that often stand for a missing value."""

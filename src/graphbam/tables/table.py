@@ -11,7 +11,10 @@ import numpy.typing as npt
 
 from graphbam.errors import name_some
 
+Vector: TypeAlias = npt.NDArray[np.float64]
+Indices: TypeAlias = npt.NDArray[np.int64]
 Matrix: TypeAlias = npt.NDArray[np.float64]
+BoolVector: TypeAlias = npt.NDArray[np.bool_]
 BoolMatrix: TypeAlias = npt.NDArray[np.bool_]
 
 
