@@ -6,7 +6,8 @@
 Sections, each with its own rows in SECTION.csv: `tables` (third-party tables), `pairs` (cause-effect pairs, columns
 swapped at random), `reversible` (links of linear Gaussian worlds that no data can direct), `hidden`, `calibration`
 (simulated tables of all kinds), `missing`, `interventions`, `counts` (the worlds of `reversible` seen through counts,
-and as they are), `time`. Prints target and measurement of each score, writes
+and as they are), `assumptions` (such worlds as they are, and with an assumption broken), `noise` (columns that have
+nothing to do with each other), `time`. Prints target and measurement of each score, writes
 them to targets.csv, and a reliability diagram of each answer, reliability.png, of the sections that have any.
 Time is held against that of other weights (`--beside`). Answers come from `graphbam.infer`, as a user gets them; means
 are over families, at most 600 rows of a table.
@@ -31,6 +32,7 @@ from bench_missing import judge as judge_gaps
 from graphbam.benchmarks.answers import ANSWERS, Claims, collect_claims, join_claims, lean, score_result
 from graphbam.benchmarks.cases import MAX_ROWS, Problem, draw_problem, resolve_cases, unpack_tables
 from graphbam.benchmarks.pairs import read_pairs, score_pairs
+from graphbam.graphs.cut import EVEN
 from graphbam.graphs.equivalence import dag_to_cpdag
 from graphbam.graphs.graph import SKELETON, directed_part, skeleton, undirected_part
 from graphbam.graphs.metrics import (
@@ -43,6 +45,7 @@ from graphbam.graphs.metrics import (
 )
 from graphbam.nn.weights import LoadedWeights, load_weights
 from graphbam.simulation import SimulationConfig, World, sample_tables, world
+from graphbam.simulation.labels import project
 from graphbam.simulation.mechanisms import unit
 from graphbam.simulation.worlds import (
     draw_graphs,
@@ -61,6 +64,11 @@ TIMED = ((10, 200), (20, 200), (50, 200), (100, 500))
 """The same of the tables that are timed."""
 COUNTED, DEPTHS = (30, 500), (-1.0, 2.0)
 """Variables and samples of tables of counts, and the range of the logarithm of a variable's mean count."""
+ASSUMED, N_HUBS, ERROR = (12, 600), 2, 0.5
+"""Variables and samples of tables whose assumptions are broken, of which half of the rows are shown; variables with
+most children that are hidden, and standard deviation of errors of measurement over that of the column."""
+NOISE = ((5, 80), (8, 80), (5, 200), (20, 200), (5, 500))
+"""Variables and samples of tables of noise."""
 FEWEST = 10
 """A point of a reliability diagram stands for so many claims at least."""
 
@@ -436,6 +444,82 @@ def find_links(judge: Judge, problem: Problem) -> Row:
     return numbers | {"skeleton_ap": ap}
 
 
+def judge_assumptions(judge: Judge) -> Outcome:
+    """Linear Gaussian systems as they are, with hubs hidden, measured with error, and with rows chosen by two sums."""
+    rows = []
+    for number, config in enumerate(linear_gaussian_worlds().values()):
+        for table, problem in enumerate(judge.simulate(config, ASSUMED, 3, number)):
+            rng = np.random.default_rng(mix_seed(SEED, 3, number, table))
+            rows += [{"case": case} | count_false(judge, one) for case, one in break_assumptions(problem, rng).items()]
+    totals = pd.DataFrame(rows).groupby("case", sort=False).sum()
+    shares = {
+        "false of those named": ("false", "named"),
+        "false at a target of 5 %": ("false at 5 %", "named at 5 %"),
+        "named of pairs with a hidden parent only": ("hidden only, named", "hidden only"),
+        "hidden, expected": ("hidden expected", "pairs"),
+        "hidden, there": ("hidden", "pairs"),
+    }
+    found = {name: totals[part] / totals[whole] for name, (part, whole) in shares.items()}
+    scores = {f"{name}, {case}": share for name, some in found.items() for case, share in some.dropna().items()}
+    return Outcome(scores, rows)
+
+
+def break_assumptions(problem: Problem, rng: np.random.Generator) -> dict[str, Problem]:
+    """A table as it is, and three in which something is not as graphbam assumes; each has half of the rows."""
+    x_md = (problem.x_md - problem.x_md.mean(axis=0)) / problem.x_md.std(axis=0)
+    half = len(x_md) // 2
+    chosen = np.sort(np.argsort(x_md[:, 0] + x_md[:, 1])[half:])
+    hidden_d = np.isin(np.arange(len(problem.adjacency)), np.argsort(-problem.adjacency.sum(axis=1))[:N_HUBS])
+    adj_bdd, hidden_bd = torch.from_numpy(problem.adjacency > 0)[None], torch.from_numpy(hidden_d)[None]
+    directed_bdd, bidirected_bdd = project(adj_bdd, hidden_bd)
+    left = np.ix_(~hidden_d, ~hidden_d)
+    seen = dataclasses.replace(
+        problem,
+        x_md=x_md[:half, ~hidden_d],
+        adjacency=directed_bdd[0].numpy()[left].astype(np.int8),
+        hidden_dd=bidirected_bdd[0].numpy()[left].astype(np.int8),
+    )
+    return {
+        "as they are": dataclasses.replace(problem, x_md=x_md[:half]),
+        "hubs hidden": seen,
+        "measured with error": dataclasses.replace(problem, x_md=(x_md + ERROR * rng.normal(size=x_md.shape))[:half]),
+        "rows selected": dataclasses.replace(problem, x_md=x_md[chosen]),
+    }
+
+
+def count_false(judge: Judge, problem: Problem) -> Row:
+    """Links named at one half and at a target of 5 %, those that are false, and what is said of hidden causes."""
+    result, truth_dd = judge.infer(problem), skeleton(problem.adjacency)
+    row: Row = {"pairs": len(pair_values(truth_dd))}
+    for graph, when in ((result.skeleton(), ""), (result.skeleton(fdr=0.05), " at 5 %")):
+        row |= {f"named{when}": graph.adjacency.sum() // 2, f"false{when}": (graph.adjacency & ~truth_dd).sum() // 2}
+    hidden_dd = np.zeros_like(truth_dd) if problem.hidden_dd is None else problem.hidden_dd
+    only_n = pair_values(hidden_dd) > pair_values(truth_dd)
+    row |= {"hidden only": only_n.sum(), "hidden only, named": pair_values(result.skeleton().adjacency)[only_n].sum()}
+    expected = np.nan if result.hidden_causes is None else pair_values(result.hidden_causes).sum()
+    return row | {"hidden": pair_values(hidden_dd).sum(), "hidden expected": expected}
+
+
+def judge_noise(judge: Judge) -> Outcome:
+    """Normal columns that have nothing to do with each other: whatever link is named is false."""
+    rows, scores = [], {}
+    for shape in NOISE:
+        rng = np.random.default_rng(mix_seed(SEED, *shape))
+        results = [gb.infer(rng.normal(size=shape[::-1]), weights=judge.weights) for _ in range(judge.n_tables)]
+        p_tn = np.array([pair_values(result.probabilities[..., SKELETON]) for result in results])
+        name = f"{shape[0]}x{shape[1]}"
+        scores |= {
+            f"tables with a link {name}": float((p_tn >= EVEN).any(axis=1).mean()),
+            f"pairs with a link {name}": float((p_tn >= EVEN).mean()),
+            f"tables with a link at a target of 5 % {name}": float(
+                np.mean([result.skeleton(fdr=0.05).adjacency.any() for result in results])
+            ),
+            f"largest probability {name}": float(p_tn.max()),
+        }
+        rows += [{"shape": name, "links": int((p_n >= EVEN).sum()), "largest": p_n.max()} for p_n in p_tn]
+    return Outcome(scores, rows)
+
+
 def judge_time(judge: Judge) -> Outcome:
     """Seconds per table, directions and graph included, in turn with the weights beside; the least of five of each.
 
@@ -478,6 +562,8 @@ SECTIONS: dict[str, Callable[[Judge], Outcome]] = {
     "missing": judge_missing,
     "interventions": judge_interventions,
     "counts": judge_counts,
+    "assumptions": judge_assumptions,
+    "noise": judge_noise,
     "time": judge_time,
 }
 

@@ -177,9 +177,7 @@ def time_command(n_threads: int, rounds: int = 5) -> None:
             )
         command = [sys.executable, "-m", "graphbam.cli", "infer", table, "-o", os.path.join(folder, "out"), "--quiet"]
         environment = os.environ | {"OMP_NUM_THREADS": str(n_threads)}
-        environment.pop(
-            "PYTHONDONTWRITEBYTECODE", None
-        )  # an installed package is compiled, so is this one after a round
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled; so is this, after a round
         for name, call in (("import torch", [sys.executable, "-c", "import torch"]), ("graphbam infer", command)):
             walls, cpus = [], []
             for _ in range(rounds):

@@ -5,13 +5,13 @@
     python runs/release.py out/avici/weights.safetensors --name avici-retrained --half
 
 What the file holds decides what joins. Edge weights get a temperature and class offsets, fitted on fresh tables (half
-of them fit, half judge), the same for each answer beyond the classes (directions: on tables unlike those of training,
-since a direction that is only sure at home is worse than none), and the domain ranges, from tables of every shape
-of the training grid, which tell a user when a table is unlike anything seen. Collider weights get a temperature and an
-offset, fitted on fresh structures and judged on as many others, both with the mistakes of the edge weights that the
-network learnt from; then the evidence of `graphbam.directions`, fitted on whole tables and judged on others, with the
-name and the checksum of those edge weights: it is worth nothing beside others. AVICI's network, a baseline, gets
-nothing.
+of them fit, half judge), the same for each answer beyond the classes (directions and paths: on tables unlike those of
+training, since a direction that is only sure at home is worse than none, and with a doubt that grows as variables
+become few), and the domain ranges, from tables of every shape of the training grid, which tell a user when a table is
+unlike anything seen. Collider weights get a temperature and an offset, fitted on fresh structures and judged on as many
+others, both with the mistakes of the edge weights that the network learnt from; then the evidence of
+`graphbam.directions`, fitted on whole tables and judged on others, with the name and the checksum of those edge
+weights: it is worth nothing beside others. AVICI's network, a baseline, gets nothing.
 
 A calibration is shipped only if it lowers the cross-entropy of what judges it by more than half a per cent.
 """
@@ -45,6 +45,9 @@ from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.worlds import SERIES
 from graphbam.tables.domain import describe_table, summarise_domain
 from graphbam.training.calibration import (
+    DOUBTED,
+    FEW,
+    TIMES,
     Questions,
     fit_answer,
     fit_calibration,
@@ -116,25 +119,28 @@ def describe_edges(loaded: LoadedWeights, options: argparse.Namespace) -> Header
 
 
 def calibrate_answers(loaded: LoadedWeights, config: TrainConfig, n_tables: int) -> dict[str, dict[str, float]]:
-    """Temperature and offset of each answer that needs them; of directions, in worlds that training did not have."""
+    """Temperature and what else each answer needs; of directions and paths, in worlds that training did not have."""
     fitting, judging = (
         simulated_answers(loaded, torch.Generator().manual_seed(seed), config.simulation, n_tables // 2)
-        | {"direction": directions_unlike(loaded, seed, config.simulation, n_tables // 2)}
+        | answers_unlike(loaded, seed, config.simulation, n_tables // 2)
         for seed in (34, 35)
     )
     kept = {}
     for name, asked in fitting.items():
-        fitted, plain = fit_answer(name, asked), {"temperature": 1.0, "offset": 0.0}
-        losses = [judge_answer(judging[name], values) for values in (plain, fitted)]
+        fitted = fit_answer(name, asked)
+        losses = [judge_answer(name, judging[name], values) for values in ({"temperature": 1.0}, fitted)]
         print(f"{name}: cross-entropy {losses[0]:.5f} plain, {losses[1]:.5f} with {fitted}")
         if losses[1] < WORTHWHILE * losses[0]:
             kept[name] = fitted
     return kept
 
 
-def directions_unlike(loaded: LoadedWeights, seed: int, worlds: SimulationConfig, n_tables: int) -> Questions:
-    rng = torch.Generator().manual_seed(seed)
-    return simulated_answers(loaded, rng, worlds_unlike(worlds), n_tables)["direction"]
+def answers_unlike(loaded: LoadedWeights, seed: int, worlds: SimulationConfig, n_tables: int) -> dict[str, Questions]:
+    """What is doubted where variables are few, about tables of many and of few, in worlds unlike those of training."""
+    rng, unlike = torch.Generator().manual_seed(seed), worlds_unlike(worlds)
+    many = simulated_answers(loaded, rng, unlike, n_tables)
+    few = simulated_answers(loaded, rng, unlike, TIMES * n_tables, FEW)
+    return {name: many[name].join(few[name]) for name in DOUBTED}
 
 
 def calibrate_edges(loaded: LoadedWeights, config: SimulationConfig, n_tables: int) -> Calibration | None:

@@ -67,6 +67,9 @@ CLASSES = ("none", "skeleton", "moral")
 ORDERED = ("directions", "compelled", "hidden_causes", "ancestors")
 """Fields of a result that say something of ordered pairs."""
 
+ABOUT_ROWS = ("sample", "filled", "was_set")
+"""Fields of a result that say something of rows; they are not saved."""
+
 CAUTION = 2.0
 """How many mistakes more an arrow in `Result.cpdag` counts for where no data can tell a direction: it is drawn where it
 is three times as likely as that. Arrows of the second network are weighed as in the paper, without it."""
@@ -342,6 +345,8 @@ class Result(AnyResult):
     are not here."""
     filled: npt.NDArray[np.bool_] | None = None
     """Which cells of `sample` were missing and have been filled in, shape (rows, D); None: none was."""
+    was_set: npt.NDArray[np.bool_] | None = None
+    """Which cells of `sample` an experiment set, shape (rows, D); None: none was."""
     _decided: dict[tuple[str, Cut], OrientedGraph] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -763,7 +768,7 @@ class Result(AnyResult):
         Traceback (most recent call last):
         graphbam.errors.ResultError: this result has version 7, and this graphbam reads version 1. Update graphbam.
         """
-        kept = _read_fields(values, {f.name for f in dataclasses.fields(cls) if f.init} - {"sample", "filled"})
+        kept = _read_fields(values, {f.name for f in dataclasses.fields(cls) if f.init} - set(ABOUT_ROWS))
         for key in ("changes", "warnings", "names"):
             kept[key] = tuple(kept.get(key, ()))
         for key in ("stability", "arrow_stability", "experiments", *ORDERED):

@@ -44,7 +44,7 @@ from graphbam.errors import GraphError, OrientationMissingError, ResultError, na
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph, Indices, Vector, one_line
 from graphbam.graphs.knowledge import Knowledge, leave_childless
-from graphbam.result import CAUTION, CHILD_FROM, MOST_NAMED, SUSPECT_FROM, AnyResult, Result
+from graphbam.result import ABOUT_ROWS, CAUTION, CHILD_FROM, MOST_NAMED, SUSPECT_FROM, AnyResult, Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -250,6 +250,8 @@ class SparseResult(AnyResult):
     """Up to 1,000 rows of the table as the network saw it; not saved."""
     filled: NDArray[np.bool_] | None = None
     """Which cells of `sample` were missing and have been filled in; not saved."""
+    was_set: NDArray[np.bool_] | None = None
+    """Which cells of `sample` an experiment set; not saved."""
     experiments: NDArray[np.bool_] | None = None
     """Shape (N,): whether an experiment set one of the two without the other, so that data can tell which way a link
     points; None: nothing was set."""
@@ -529,6 +531,7 @@ class SparseResult(AnyResult):
             provenance=self.provenance,
             sample=None if self.sample is None else self.sample[:, places],
             filled=None if self.filled is None else self.filled[:, places],
+            was_set=None if self.was_set is None else self.was_set[:, places],
             is_part=True,
             **values,
         )
@@ -859,7 +862,7 @@ class SparseResult(AnyResult):
     def to_dict(self) -> dict[str, Any]:
         """All but the arrays, ready for JSON."""
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
-        for name in (*ARRAYS, "sample", "filled"):
+        for name in (*ARRAYS, *ABOUT_ROWS):
             plain.pop(name)
         plain["knowledge"] = self.knowledge.to_dict() if self.knowledge else None
         return {"format": "graphbam-sparse-result", "version": VERSION, **plain}

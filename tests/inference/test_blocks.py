@@ -170,6 +170,7 @@ def test_very_wide_tables_get_a_list_of_pairs(chains, small_hoods, monkeypatch):
     assert np.array_equal(result.stability, matrix.stability[i, j])
     assert result.part(["a0", "constant"]).probabilities[0, 1].tolist() == [1.0, 0.0, 0.0]
     assert 0 < result.elsewhere["skeleton"] < 0.05
+    assert "expected to have been missed, give or take a factor of three or more" in " ".join(result.changes)
 
 
 def test_lists_of_pairs_heed_experiments_and_knowledge(monkeypatch):

@@ -15,7 +15,7 @@ from torch.testing import assert_close
 from cases import each
 from graphbam.errors import WeightsError
 from graphbam.nn import weights
-from graphbam.nn.edge_net import EdgeNet
+from graphbam.nn.edge_net import MISSING, SET, EdgeNet
 from graphbam.nn.weights import (
     Calibration,
     Effort,
@@ -274,6 +274,44 @@ def test_probabilities_sum_to_one_and_follow_the_calibration(file):
     with torch.no_grad():
         assert_close(p, (loaded.network(x.float()).double() / 2).softmax(-1), rtol=1e-6, atol=1e-6)
     assert not p.requires_grad
+
+
+def answers_of(tiny_net, x_bmd, marks_bmd=None, **values):
+    """What a random network with every answer says, with this calibration of directions."""
+    net = tiny_net(torch.Generator().manual_seed(0), dtype=torch.float32, marks=True, answers=True)
+    header = Header(answers={"direction": values} if values else None)
+    return weights.LoadedWeights("toy", net.eval(), header).answer(x_bmd, marks_bmd=marks_bmd)
+
+
+def keep(logits, doubt):
+    """What a doubt leaves of logits."""
+    return logits * logits.abs() / (logits.abs() + doubt)
+
+
+@pytest.mark.parametrize("n_variables", [2, 3, 8])
+def test_few_variables_are_doubted(tiny_net, n_variables):
+    """In a table of two variables a doubt of .002 halves logits of that size; in others there is less of it."""
+    x = torch.randn(2, 30, n_variables, generator=torch.Generator().manual_seed(1))
+    plain, doubted = (answers_of(tiny_net, x, **values) for values in ({}, {"temperature": 2.0, "doubt": 0.002}))
+    off = ~torch.eye(n_variables, dtype=torch.bool).expand(2, -1, -1)
+    expected = keep(plain.direction.logit(), 0.002 * (2 / n_variables) ** 2) / 2
+    assert_close(doubted.direction.logit()[off], expected[off])
+    assert_close(doubted.direction + doubted.direction.mT, torch.ones_like(doubted.direction))
+    assert plain.direction.std() > 1e-4
+    for said, same in zip(doubted[2:], plain[2:], strict=True):
+        assert torch.equal(said, same)
+
+
+def test_an_experiment_halves_the_doubt_about_what_it_set(tiny_net):
+    x = torch.randn(1, 30, 4, generator=torch.Generator().manual_seed(1))
+    marks = torch.zeros(1, 30, 4, dtype=torch.uint8)
+    marks[0, :, 2] = MISSING  # which says nothing of experiments
+    marks[0, :7, 1] = SET
+    plain, doubted = (answers_of(tiny_net, x, marks, **values) for values in ({}, {"temperature": 1.0, "doubt": 0.02}))
+    doubt = torch.full((4, 4), 0.005, dtype=torch.float64)
+    doubt[1] = doubt[:, 1] = 0.0025
+    off = ~torch.eye(4, dtype=torch.bool)
+    assert_close(doubted.direction[0].logit()[off], keep(plain.direction[0].logit(), doubt)[off])
 
 
 def test_calibration_shifts_and_cools():

@@ -156,6 +156,25 @@ def test_the_right_answer_has_the_best_scores():
     assert "3 of 3 arrows on true links point the right way" in str(score)
 
 
+def chain_of_three(rng, set_share=0.0):
+    """a → b → c, and which cells were set."""
+    a, e, f, own = rng.normal(size=(4, 600))
+    mask = np.zeros((600, 3), dtype=int)
+    mask[:, 1] = rng.random(600) < set_share
+    b = np.where(mask[:, 1], own, 0.8 * a + 0.6 * e)
+    return pd.DataFrame({"a": a, "b": b, "c": 0.8 * b + 0.6 * f}), mask
+
+
+def test_what_knowledge_and_experiments_tell_is_no_mistake(rng):
+    table, mask = chain_of_three(rng, set_share=0.5)
+    watched, _ = chain_of_three(rng)
+    for result in (gb.infer(table, interventions=mask), gb.infer(watched, required=["a -> b"])):
+        assert result.cpdag().directed_edges() == [("a", "b"), ("b", "c")]
+        assert result.score(["a -> b", "b -> c"]).shd == 0
+    wrong = gb.infer(watched, required=["b -> a"])
+    assert wrong.score(["a -> b", "b -> c"]).shd == 2  # the right arrow would have told b → c too
+
+
 def test_scores_count_as_they_say():
     result = beliefs("a>c b>c c>d")
     score = result.score(["c -> a", "c -> d", "d -> e"])

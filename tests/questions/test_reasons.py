@@ -217,3 +217,13 @@ def test_cells_that_were_filled_in_are_told(rng):
     said = "40% of y was missing: correlations count cells that were filled in."
     assert [said in str(result.why(*pair)) for pair in (("x", "y"), ("z", "y"), ("x", "z"))] == [True, True, False]
     assert "missing" not in str(gb.infer(table.dropna()).why("x", "y"))
+
+
+def test_rows_that_an_experiment_set_are_told(rng):
+    """There, what usually acts on a variable had no say, and correlations are smaller than they are otherwise."""
+    x, e, own = rng.normal(size=(3, 300))
+    mask = np.repeat([[0, 0, 0], [0, 1, 0]], [180, 120], axis=0)
+    y = np.where(mask[:, 1], own, x + 0.5 * e)
+    result = gb.infer(pd.DataFrame({"x": x, "y": y, "z": rng.normal(size=300)}), interventions=mask)
+    said = "40% of y was set by experiments: correlations count these rows too."
+    assert [said in str(result.why(*pair)) for pair in (("x", "y"), ("z", "y"), ("x", "z"))] == [True, True, False]

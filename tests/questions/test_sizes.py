@@ -62,6 +62,71 @@ def test_sizes_leave_filled_cells_out(rng):
     assert "filled" not in result.to_dict()
 
 
+@each("n_ones", [1, 2, 4])
+def test_the_interval_holds_the_coefficient_of_a_rare_value(n_ones):
+    """The few rows draw the line to themselves: by how far they lie from it, intervals were next to nothing."""
+    held, signs = [], []
+    for seed in range(200):
+        e, f = np.random.default_rng(seed).normal(size=(2, 100))
+        rare = (np.arange(100) < n_ones) * 1.0
+        rows = Rows(np.column_stack([rare, rare + e, f]), 100)
+        _, low, high, _ = measure_pair(rows, 0, 1, [])
+        held.append(low < 1 < high)
+        signs.append(measure_pair(rows, 0, 2, [])[3])
+    assert np.mean(held) > 0.9
+    assert signs.count("unclear") > 180
+
+
+def test_the_interval_holds_the_coefficient_of_few_rows_with_uneven_noise():
+    held = []
+    for seed in range(400):
+        x, e = np.random.default_rng(seed).normal(size=(2, 20))
+        _, low, high, _ = measure_pair(Rows(np.column_stack([x, 0.5 * x + (0.3 + abs(x)) * e]), 20), 0, 1, [])
+        held.append(low < 0.5 < high)
+    assert np.mean(held) > 0.88
+
+
+@each("share", [0.2, 0.5, 0.8])
+def test_rows_in_which_an_experiment_set_the_effect_say_nothing_of_its_causes(share):
+    rng = np.random.default_rng(int(10 * share))
+    x, e, f, own = rng.normal(size=(4, 600))
+    mask = np.zeros((600, 3), dtype=int)
+    mask[:, 1] = rng.random(600) < share
+    y = np.where(mask[:, 1], own, 0.8 * x + 0.6 * e)
+    result = gb.infer(np.column_stack([x, y, 0.8 * y + 0.6 * f]), interventions=mask)
+    table = result.effects().set_index(["a", "edge", "b"])
+    for pair in (("x0", "->", "x1"), ("x1", "->", "x2")):
+        assert table.loc[pair, "low"] < 0.8 < table.loc[pair, "high"]
+    assert result.was_set.sum(axis=0).tolist() == mask.sum(axis=0).tolist()
+    assert "was_set" not in result.to_dict()
+
+
+def test_an_open_link_is_measured_where_neither_was_set(rng):
+    set_md = np.zeros((200, 2), dtype=bool)
+    set_md[:150] = True
+    x_md = rng.normal(size=(200, 2))
+    x_md[150:, 1] = x_md[150:, 0]
+    x_md[150:] += 0.1 * rng.normal(size=(50, 2))
+    rows = Rows(x_md, 200, set_md=set_md)
+    assert measure_pair(rows, 0, 1, [], is_arrow=False)[0] > 0.9
+    assert np.isnan(measure_pair(Rows(x_md, 200, set_md=np.ones_like(set_md)), 0, 1, [])[0])
+
+
+def test_sizes_are_in_deviations_of_what_was_measured(rng):
+    """Cells that were filled in spread less: half of a column like that made sizes wrong by a fifth."""
+    x, e, f = rng.normal(size=(3, 500))
+    x_md = np.column_stack([x, 0.5 * x + e, 0.5 * x + f])
+    gaps = np.zeros((500, 3), dtype=bool)
+    gaps[:, 0] = rng.random(500) < 0.5
+    result = gb.infer(np.where(gaps, np.nan, x_md))
+    rows = Rows.of(result)
+    there = x_md[~gaps[:, 0]]
+    size = measure_pair(rows, 0, 1, [])[0]
+    slope = np.polyfit(there[:, 0], there[:, 1], 1)[0]
+    assert size == pytest.approx(slope * there[:, 0].std() / x_md[:, 1].std(), rel=0.01)
+    assert rows.x_md[:, 1:] == pytest.approx(result.sample[:, 1:])
+
+
 def test_too_few_measured_rows_have_no_size(rng):
     gaps = np.ones((100, 2), dtype=bool)
     gaps[:2] = False

@@ -92,3 +92,20 @@ def test_counts_follow_their_rates(run_script):
     x_md = np.repeat(np.linspace(-2, 2, 5), 4000)[:, None]
     mean_k = script["count_events"](x_md, np.random.default_rng(0)).reshape(5, -1).mean(axis=1)
     assert np.diff(np.log(mean_k)) == pytest.approx(1, abs=0.15)
+
+
+def test_what_is_broken_is_as_said(run_script):
+    script = run_script("bench_answers", run_name="bench_answers")
+    adjacency = np.zeros((5, 5), dtype=np.int8)
+    adjacency[0, 1:3] = adjacency[1, 3:] = adjacency[2, 3] = 1  # 0 and 1 have most children
+    x_md = np.random.default_rng(0).normal(size=(400, 5))
+    problem = script["Problem"](x_md, adjacency, is_dag=True)
+    found = script["break_assumptions"](problem, np.random.default_rng(1))
+    assert {len(one.x_md) for one in found.values()} == {200}
+    seen = found["hubs hidden"]
+    assert seen.x_md.shape[1] == 3  # 2, 3 and 4 are left: 2 → 3, and 0 stands behind all three
+    assert seen.adjacency.tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
+    assert seen.hidden_dd.tolist() == (1 - np.eye(3)).tolist()
+    assert found["measured with error"].x_md.std() == pytest.approx(np.sqrt(1.25), rel=0.05)
+    total_m = found["rows selected"].x_md[:, :2].sum(axis=1)
+    assert total_m.min() > np.median((x_md / x_md.std(axis=0))[:, :2].sum(axis=1)) - 0.2

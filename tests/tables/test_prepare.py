@@ -282,6 +282,16 @@ def test_copies_up_to_units_are_named(x_md):
     assert len(warnings) == 1
 
 
+def test_near_copies_are_named(x_md):
+    """Two thermometers side by side hide each other's links as two copies do; a value far out makes no copies."""
+    x_md[:, 3] = 5 - 1000 * (x_md[:, 1] + 0.01 * np.random.default_rng(1).normal(size=len(x_md)))
+    (warning,) = prepare(table_of(x_md)).warnings
+    assert "nearly the same (correlation beyond 0.999): 'v1' ≈ 'v3'; all are kept" in warning
+    x_md[:, 3] = x_md[:, 0] ** 2
+    x_md[7] = 1e5
+    assert not any("the same" in warning for warning in prepare(table_of(x_md)).warnings)
+
+
 def test_row_numbers_are_suspected(x_md):
     x_md[:, 2] = np.arange(7.0, 107.0)
     (warning,) = prepare(table_of(x_md)).warnings

@@ -3,13 +3,22 @@
 import pytest
 import torch
 from torch import nn
+from torch.testing import assert_close
 
 from cases import each
 from graphbam.nn.edge_net import EdgeNetConfig
 from graphbam.nn.weights import Header, LoadedWeights, load_colliders
 from graphbam.simulation.config import SimulationConfig
 from graphbam.training import calibration
-from graphbam.training.calibration import fit_calibration, fit_child_calibration, simulated_children, simulated_logits
+from graphbam.training.calibration import (
+    fit_answer,
+    fit_calibration,
+    fit_child_calibration,
+    judge_answer,
+    simulated_answers,
+    simulated_children,
+    simulated_logits,
+)
 from toy_runs import run
 
 
@@ -57,6 +66,38 @@ def test_tables_travel_to_where_the_network_is(monkeypatch):
     assert network.seen == {"meta"}
     assert logits.shape == (2 * 3 + 2 * 6, 3)
     assert classes.shape == weights.shape == logits.shape[:1]
+
+
+class Boastful(nn.Module):
+    """It says directions by the first row, and is as sure of few variables as of many."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1))
+        self.config = EdgeNetConfig.every_answer()
+
+    def forward(self, x_bmd, rows, marks=None):
+        z_bddo = torch.zeros(*x_bmd.shape[::2], x_bmd.shape[2], 7)
+        z_bddo[..., 3] = 4.0 * (x_bmd[:, 0, :, None] - x_bmd[:, 0, None, :]).sign()
+        return z_bddo
+
+
+def test_answers_about_few_variables_are_doubted_as_much_as_they_boast():
+    asked = simulated_answers(
+        LoadedWeights("far", Boastful(), Header()),
+        torch.Generator().manual_seed(0),
+        SimulationConfig.preset("paper"),
+        n_tables=40,
+        shapes=((2, 20), (4, 20), (6, 20)),
+    )["direction"]
+    sizes, counts = asked.share.unique(return_counts=True)
+    assert_close(sizes, torch.tensor([(2 / d) ** 2 for d in (6, 4, 2)], dtype=torch.float64))
+    assert counts.min() >= 2
+    many = asked._replace(truth=(asked.logits > 0) & (asked.share < 0.5) | (asked.logits <= 0) & (asked.share > 0.5))
+    right = asked._replace(truth=asked.logits > 0)
+    assert fit_answer("direction", many)["doubt"] > 10 * fit_answer("direction", right)["doubt"]
+    fitted = fit_answer("direction", asked)
+    assert judge_answer("direction", asked, fitted) < judge_answer("direction", asked, {"temperature": 1.0})
 
 
 def test_calibration_sees_all_candidates_of_fresh_structures(tiny_immoralities, tmp_path):

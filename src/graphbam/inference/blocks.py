@@ -436,7 +436,8 @@ def tell_of_blocks(joined: Joined | None, n_columns: int) -> tuple[str, ...]:
     links = f"{n_missed} {'link is' if n_missed == 1 else 'links are'}"
     return (
         f"{asked}: {n_seen} of {n_all} pairs have an answer of their own; each of the others is a link with "
-        f"probability {missed:.1e}, so that about {links} expected to have been missed",
+        f"probability {missed:.1e}, so that about {links} expected to have been missed, "
+        "give or take a factor of three or more",
     )
 
 

@@ -313,7 +313,8 @@ def _describe_answer(
         "source": ready.source,
         "provenance": _provenance(ready, config, networks),
         "sample": _draw_sample(ready, x_bme[0]),
-        "filled": _draw_filled(ready),
+        "filled": _draw_marks(ready, ready.missing_md),
+        "was_set": _draw_marks(ready, ready.set_md),
     }
 
 
@@ -380,15 +381,15 @@ def _draw_sample(ready: Prepared, x_me: Tensor) -> Matrix:
     return x_rd
 
 
-def _draw_filled(ready: Prepared) -> BoolMatrix | None:
-    """Which cells of the rows of `_draw_sample` were filled in; None: none of the table was."""
-    if ready.missing_md is None or not ready.missing_md.any():
+def _draw_marks(ready: Prepared, marks_me: BoolMatrix | None) -> BoolMatrix | None:
+    """Which cells of the rows of `_draw_sample` are marked; None: none of the table is."""
+    if marks_me is None or not marks_me.any():
         return None
     rows = ready.passes[0][:SAMPLE_ROWS]
-    filled_rd = np.zeros((len(rows), len(ready.names)), dtype=bool)
-    filled_rd[:, ready.varying] = ready.missing_md[rows]
-    filled_rd.setflags(write=False)
-    return filled_rd
+    marked_rd = np.zeros((len(rows), len(ready.names)), dtype=bool)
+    marked_rd[:, ready.varying] = marks_me[rows]
+    marked_rd.setflags(write=False)
+    return marked_rd
 
 
 def _warn_about_width(joined: Joined | None, n_columns: int) -> list[str]:

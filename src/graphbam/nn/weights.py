@@ -24,7 +24,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from graphbam.errors import ConfigError, WeightsError
-from graphbam.nn.edge_net import ANSWERS, CLASSES, EdgeNet
+from graphbam.nn.edge_net import ANSWERS, CLASSES, SET, EdgeNet
 from graphbam.nn.immorality_net import ImmoralityNet
 from graphbam.nn.network import Config, Network
 from graphbam.nn.structures import CANDIDATE, Structures, find_structures, gather_columns
@@ -134,7 +134,7 @@ class Header:
     calibration: Calibration | None = None
     """Of the classes, or of common children."""
     answers: Mapping[str, Mapping[str, float]] | None = None
-    """Temperature and offset of each answer beyond the classes (`graphbam.nn.edge_net.ANSWERS`)."""
+    """Temperature, offset and doubt of each answer beyond the classes (`answer_probabilities`)."""
     domain: Mapping[str, tuple[float, float]] | None = None
     """Ranges of the tables that the weights were trained on (`graphbam.tables`)."""
     evidence: Mapping[str, float] | None = None
@@ -261,7 +261,9 @@ class LoadedWeights(Loaded[EdgeNet]):
         if not self.gives_answers:
             return Answers(classes)
         said = dict(zip(ANSWERS, logits[..., len(CLASSES) :].double().unbind(-1), strict=True))
-        return Answers(classes, **answer_probabilities(said, self.header.answers or {}))
+        return Answers(
+            classes, **answer_probabilities(said, self.header.answers or {}, spread_doubt(marks_bmd, logits))
+        )
 
     def logits(self, x_bmd: Tensor, rows: Sequence[float] | None = None, marks_bmd: Tensor | None = None) -> Tensor:
         """What the network says before calibration, classes first; arguments as in `probabilities`."""
@@ -269,9 +271,9 @@ class LoadedWeights(Loaded[EdgeNet]):
 
 
 def answer_probabilities(
-    logits: Mapping[str, Tensor], calibration: Mapping[str, Mapping[str, float]]
+    logits: Mapping[str, Tensor], calibration: Mapping[str, Mapping[str, float]], share: Tensor | float = 0.0
 ) -> dict[str, Tensor]:
-    """Probabilities from the logits of `ANSWERS`, each (B, D, D), with temperatures and offsets where there are some.
+    """Probabilities from the logits of `ANSWERS`, each (B, D, D), calibrated (`warm`).
 
     Examples
     --------
@@ -281,14 +283,40 @@ def answer_probabilities(
     >>> {name: round(p[name][0, 0, 1].item(), 3) for name in ANSWERS}
     {'direction': 0.5, 'compelled': 0.333, 'hidden': 0.119, 'ancestor': 0.5}
     """
-    warmed = {name: _warm(logits[name], calibration.get(name, {})) for name in ANSWERS}
+    warmed = {name: warm(logits[name], calibration.get(name, {}), share) for name in ANSWERS}
     p = {name: warmed[name].sigmoid() for name in ("direction", "hidden", "ancestor")}
     ways = torch.stack([warmed["compelled"], warmed["compelled"].mT, torch.zeros_like(warmed["compelled"])])
     return p | {"compelled": ways.softmax(0)[0]}
 
 
-def _warm(logits: Tensor, values: Mapping[str, float]) -> Tensor:
-    return logits / values.get("temperature", 1.0) + values.get("offset", 0.0)
+def warm(logits: Tensor, values: Mapping[str, float], share: Tensor | float = 0.0) -> Tensor:
+    """Calibrated logits of one answer: z / T · |z| / (|z| + doubt) + offset, where `share` says how much of the doubt.
+
+    What is smaller than the doubt loses most of its weight, and what is much larger keeps it.
+
+    Examples
+    --------
+    >>> warm(torch.tensor([1.0, -9.0, -9.0]), {"doubt": 3.0}, torch.tensor([1.0, 1.0, 0.0])).tolist()
+    [0.25, -6.75, -9.0]
+    """
+    size = logits.abs().clamp_min(1e-9)
+    kept = size / (size + values.get("doubt", 0.0) * share)
+    return logits * kept / values.get("temperature", 1.0) + values.get("offset", 0.0)
+
+
+def spread_doubt(marks_bmd: Tensor | None, logits_bddo: Tensor) -> Tensor:
+    """The share of the doubt that each pair has, (B, D, D): all in a table of two variables, (2 / D)² of it in others.
+
+    Between few variables, which way a link points shows in the shape of a cloud alone, and shapes differ from world to
+    world; between many, also in what is independent of what. Where an experiment set one of the two it shows in that
+    too, and there is half the doubt.
+    """
+    n_variables = logits_bddo.shape[-2]
+    share_bdd = logits_bddo.new_full(logits_bddo.shape[:-1], (2 / n_variables) ** 2, dtype=torch.float64)
+    if marks_bmd is None:
+        return share_bdd
+    was_set_bd = (marks_bmd.cpu() & SET > 0).any(1)
+    return torch.where(was_set_bd[:, :, None] | was_set_bd[:, None], share_bdd / 2, share_bdd)
 
 
 class LoadedColliders(Loaded[ImmoralityNet]):

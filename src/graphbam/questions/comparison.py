@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from graphbam.errors import GraphError, KnowledgeError, ResultError, name_some
 from graphbam.graphs.cut import Cut
-from graphbam.graphs.graph import SKELETON, Adjacency, Graph, directed_part, is_dag, one_line, skeleton
+from graphbam.graphs.equivalence import close_under_meek, dag_to_cpdag
+from graphbam.graphs.graph import SKELETON, Adjacency, BoolMatrix, Graph, directed_part, is_dag, one_line, skeleton
 from graphbam.graphs.knowledge import read_edge
 from graphbam.graphs.metrics import average_precision, f1, pair_values, precision_recall, shd
 from graphbam.result import Result
@@ -165,8 +166,9 @@ class Score:
     average_precision: float
     """Of the probabilities of a link, whatever the cut."""
     shd: int
-    """Structural Hamming distance: pairs that differ. Where directions are known on both sides, between the CPDAGs (to
-    a truth with cycles, as it is); else between the links."""
+    """Structural Hamming distance: pairs that differ. Where directions are known on both sides, between the CPDAGs, in
+    that of the truth with the arrows too that experiments and prior knowledge tell of it, and what follows from them
+    (to a truth with cycles or open links, as it is); else between the links."""
     is_directed: bool
     """Whether `shd` counts directions."""
     n_arrows: int
@@ -217,7 +219,7 @@ def score_result(result: Result, truth: Any, cut: Cut) -> Score:
         recall=recall,
         f1=f1(wanted_n, chosen_n),
         average_precision=average_precision(wanted_n, pair_values(result.probabilities[np.ix_(at, at)][..., SKELETON])),
-        shd=_measure_distance(drawn, true, is_directed),
+        shd=_measure_distance(drawn, true, _find_told(result)[np.ix_(at, at)] if is_directed else None),
         is_directed=is_directed,
         n_arrows=int(judged.sum()),
         direction_accuracy=float((judged & known).sum() / judged.sum()) if judged.any() else math.nan,
@@ -226,10 +228,31 @@ def score_result(result: Result, truth: Any, cut: Cut) -> Score:
     )
 
 
-def _measure_distance(drawn: Adjacency, true: Graph, is_directed: bool) -> int:
-    if not is_directed:
+def _find_told(result: Result) -> BoolMatrix:
+    """Pairs whose direction an experiment tells, or prior knowledge that excludes one way."""
+    told_dd = np.zeros((result.n_variables, result.n_variables), dtype=bool)
+    forbidden_dd = result._forbidden()
+    if forbidden_dd is not None:
+        told_dd |= forbidden_dd ^ forbidden_dd.T
+    return told_dd if result.experiments is None else told_dd | result.experiments
+
+
+def _measure_distance(drawn: Adjacency, true: Graph, told_dd: BoolMatrix | None) -> int:
+    if told_dd is None:
         return shd(skeleton(drawn), skeleton(true.adjacency))
-    return shd(drawn, true.to_cpdag().adjacency if is_dag(true.adjacency) else true.adjacency)
+    return shd(drawn, _direct_told(true.adjacency, told_dd) if is_dag(true.adjacency) else true.adjacency)
+
+
+def _direct_told(dag: Adjacency, told_dd: BoolMatrix) -> Adjacency:
+    """The CPDAG of a DAG, with its own arrows where they are told as well, and all that follows from these.
+
+    Examples
+    --------
+    >>> chain, told = np.diag([1, 1], 1), np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)
+    >>> _direct_told(chain, told).tolist(), _direct_told(chain, ~told & False).tolist()
+    ([[0, 1, 0], [0, 0, 1], [0, 0, 0]], [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    """
+    return close_under_meek(np.where(told_dd, dag, dag_to_cpdag(dag)))
 
 
 # ── what is true, in many spellings ───────────────────────────────────────────────────────────────────────

@@ -143,7 +143,7 @@ class Reasons:
         lines += self._say_explained()
         if len(self.steps) > 1:
             lines.append(self._say_all(self.steps[-1]))
-        return lines + self._say_filled() + self._say_conflict()
+        return lines + self._say_filled() + self._say_set() + self._say_conflict()
 
     def _say_filled(self) -> list[str]:
         shares = [f"{share:.0%} of {name}" for name, share in self.filled.items() if share >= 0.01]
@@ -179,6 +179,13 @@ class Reasons:
         if step.association is None:
             return f"Given {who}, nothing is left of one of the two: it is a copy or a sum of others."
         return f"Given {who}, by lines: {_spell(step.association, self.rows.chance)}{self._note_chance(step)}."
+
+    def _say_set(self) -> list[str]:
+        if self.rows is None or self.rows.set_md is None:
+            return []
+        share_d = self.rows.set_md.mean(axis=0)
+        shares = [f"{share_d[k]:.0%} of {self.names[k]}" for k in self.places if share_d[k] >= 0.01]
+        return [f"{_join(shares)} was set by experiments: correlations count these rows too."] if shares else []
 
     def _say_conflict(self) -> list[str]:
         """Where correlations and the network seem to disagree, why that can be."""

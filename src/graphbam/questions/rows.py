@@ -70,7 +70,7 @@ class Association:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows that a result keeps, as the network saw them: standardised, complete."""
+    """The rows that a result keeps, as the network saw them: complete, standardised by the cells that were measured."""
 
     x_md: Matrix
     """Shape (rows, D)."""
@@ -78,6 +78,8 @@ class Rows:
     """How many independent rows they are worth: fewer where neighbours resemble each other."""
     filled_md: BoolMatrix | None = None
     """Cells that were missing and have been filled in; None: none was."""
+    set_md: BoolMatrix | None = None
+    """Cells that an experiment set; None: none was."""
 
     @classmethod
     def of(cls, result: Result) -> Rows | None:
@@ -87,7 +89,8 @@ class Rows:
         used = float(result.provenance.get("n_rows_used") or len(result.sample))
         worth = float(result.provenance.get("n_rows_worth") or used)
         x_md = np.asarray(result.sample, dtype=np.float64)
-        return cls(x_md, len(x_md) * min(1.0, worth / used), result.filled)
+        x_md = x_md if result.filled is None else scale_by_measured(x_md, result.filled)
+        return cls(x_md, len(x_md) * min(1.0, worth / used), result.filled, result.was_set)
 
     def measured(self, columns: Sequence[int]) -> Rows:
         """The rows in which none of some variables was filled in.
@@ -100,10 +103,26 @@ class Rows:
         >>> rows.measured([0]).x_md.tolist(), rows.measured([0, 1]).worth
         ([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]], 1.0)
         """
-        if self.filled_md is None or not self.filled_md[:, list(columns)].any():
+        return self._without(self.filled_md, columns)
+
+    def usual(self, columns: Sequence[int]) -> Rows:
+        """The rows in which no experiment set one of some variables: what usually acts on them had its say.
+
+        Examples
+        --------
+        >>> rows = Rows(np.eye(4)[:, :2], 4.0, set_md=np.eye(4, dtype=bool)[:, :2])
+        >>> len(rows.usual([1]).x_md), rows.usual([0, 1]).worth
+        (3, 2.0)
+        """
+        return self._without(self.set_md, columns)
+
+    def _without(self, marked_md: BoolMatrix | None, columns: Sequence[int]) -> Rows:
+        """The rows in which no cell of some columns is marked."""
+        if marked_md is None or not marked_md[:, list(columns)].any():
             return self
-        keep_m = ~self.filled_md[:, list(columns)].any(axis=1)
-        return Rows(self.x_md[keep_m], self.worth * float(keep_m.mean()), self.filled_md[keep_m])
+        keep_m = ~marked_md[:, list(columns)].any(axis=1)
+        marks = (None if one_md is None else one_md[keep_m] for one_md in (self.filled_md, self.set_md))
+        return Rows(self.x_md[keep_m], self.worth * float(keep_m.mean()), *marks)
 
     @property
     def chance(self) -> float:
@@ -156,6 +175,23 @@ class Rows:
             for to_m, k in ((y_m, i), (x_m, j))
         )
         return Association(_correlate(x_m, y_m), _correlate(rank(x_m), rank(y_m)), curve)
+
+
+def scale_by_measured(x_md: Matrix, filled_md: BoolMatrix) -> Matrix:
+    """Columns in standard deviations of the cells that were not filled in, where they were in those of all cells.
+
+    What a line through other columns expects spreads less than what was measured.
+
+    Examples
+    --------
+    >>> x_md = np.array([[1.0], [-1.0], [0.0], [0.0]])
+    >>> scale_by_measured(x_md, x_md == 0).T.round(2).tolist()
+    [[0.71, -0.71, 0.0, 0.0]]
+    """
+    measured_d = np.ma.array(x_md, mask=filled_md).std(axis=0).filled(0.0)
+    spread_d = x_md.std(axis=0)
+    is_spread_d = (measured_d > 0) & (spread_d > 0)
+    return np.asarray(x_md * np.where(is_spread_d, spread_d, 1.0) / np.where(is_spread_d, measured_d, 1.0))
 
 
 def rank(x_m: Vector) -> Vector:

@@ -11,7 +11,8 @@ sign: "not monotone". Of an open link both ways are looked at. If the interval h
 sign of the line, the sign is "unclear".
 
 Rows count in which none of the variables concerned was missing: what was filled in is what a line through all others,
-effects of b among them, expects.
+effects of b among them, expects. Rows in which an experiment set b say nothing of a → b, nor those in which it set
+either of an open link: there the others had no say.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def measure_pair(
     >>> bool(low < 1 < high), sign, measure_pair(rows, 0, 2, [])[3]
     (True, '+', 'not monotone')
     """
-    rows = rows.measured([i, j, *given])
+    rows = rows.measured([i, j, *given]).usual([j] if is_arrow else [i, j])
     free = rows.worth - len(given) - 2
     if free < 1:
         return math.nan, math.nan, math.nan, UNCLEAR
@@ -103,11 +104,28 @@ def measure_pair(
         x_m, y_m = x_m / x_m.std(), y_m / y_m.std()
     size = float(x_m @ y_m / (x_m @ x_m))
     rest_m = y_m - size * x_m
-    spread = np.sqrt(((x_m * rest_m) ** 2).sum()) / (x_m @ x_m)  # whatever the noise: it may differ from row to row
+    spread = _spread(x_m, rest_m)
     half = float(1.96 * spread * np.sqrt(len(x_m) / free))
     low, high = (size - half, size + half) if is_arrow else _bound_correlation(size, half)
     ways = [(i, j), (j, i)][: 1 if is_arrow else 2]
     return size, low, high, _judge_sign(rows, ways, given, size, low <= 0 <= high)
+
+
+def _spread(x_m: Vector, rest_m: Vector) -> float:
+    """Standard error of the slope of a line: by what each row that is left out would move it, or by one noise for all.
+
+    The former holds where noise differs from row to row; where x has one value in all rows but a few, it is too small.
+
+    Examples
+    --------
+    >>> x_m = np.array([1.0, -1.0, 1.0, -1.0])
+    >>> _spread(x_m, np.array([0.0, 0.0, 0.0, 0.0])), round(_spread(x_m, np.array([0.3, 0.3, -0.3, -0.3])), 2)
+    (0.0, 0.2)
+    """
+    power = x_m @ x_m
+    pull_m = np.minimum(x_m**2 / power, 0.99)  # a row far out draws the line to itself
+    by_row = np.sqrt(((x_m * rest_m / (1 - pull_m)) ** 2).sum()) / power
+    return float(max(by_row, np.sqrt(rest_m @ rest_m / len(x_m) / power)))
 
 
 def _bound_correlation(size: float, half: float) -> tuple[float, float]:

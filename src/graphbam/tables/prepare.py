@@ -69,6 +69,9 @@ WILD = 6.0
 FAR = 1000.0
 """Values this many times as far from the median as nine in ten, and far from the rest, are told of."""
 
+SAME, NEARLY_SAME = 1 - 1e-10, 0.999
+"""Correlations beyond which columns are copies up to units, and beyond which they hide much of each other too."""
+
 _ALL_COUNT = Setting("independent_rows", True).as_both()
 _NORMAL_RANGE = 3.2897  # from the 5th to the 95th percentile of a standard normal
 
@@ -690,7 +693,7 @@ def _find_counters(names: Sequence[str], x_md: Matrix) -> list[str]:
 
 
 def describe_redundancy(names: Sequence[str], x_md: Matrix) -> list[str]:
-    """Name columns that repeat each other, and sets of columns bound by an exact linear relation.
+    """Name columns that repeat each other, or nearly, and sets of columns bound by an exact linear relation.
 
     Examples
     --------
@@ -701,14 +704,12 @@ def describe_redundancy(names: Sequence[str], x_md: Matrix) -> list[str]:
     n_rows, n_columns = x_md.shape
     if n_columns > 1000 or n_rows < 4:
         return []
-    groups, firsts = _find_copies(correlate(x_md))
-    warnings = []
-    if groups:
-        shown = ", ".join(" = ".join(repr(names[k]) for k in group[:4]) for group in groups[:8])
-        warnings.append(
-            f"columns that are the same up to units: {shown}{', …' if len(groups) > 8 else ''}; all are kept, but each "
-            "hides the links of its copies: consider dropping all but one"
-        )
+    groups, firsts = _find_copies(correlate(x_md), SAME)
+    warnings = _warn_of_copies(names, groups, "the same up to units", "=")
+    if n_rows >= FEW_ROWS:  # of fewer, chance alone makes some
+        near, _ = _find_copies(correlate(standardise(torch.from_numpy(x_md[:, firsts])).numpy()), NEARLY_SAME)
+        kept = [names[k] for k in firsts]
+        warnings += _warn_of_copies(kept, near, f"nearly the same (correlation beyond {NEARLY_SAME})", "≈")
     if not 2 < len(firsts) < n_rows - 1:
         return warnings
     bound = _find_bound(correlate(x_md[:, firsts]))
@@ -720,9 +721,19 @@ def describe_redundancy(names: Sequence[str], x_md: Matrix) -> list[str]:
     return warnings
 
 
-def _find_copies(r_dd: Matrix) -> tuple[list[list[int]], Indices]:
-    """Groups of columns with correlation ±1, and the first column of every group."""
-    same = np.abs(r_dd) > 1 - 1e-10
+def _warn_of_copies(names: Sequence[str], groups: list[list[int]], how: str, mark: str) -> list[str]:
+    if not groups:
+        return []
+    shown = ", ".join(f" {mark} ".join(repr(names[k]) for k in group[:4]) for group in groups[:8])
+    return [
+        f"columns that are {how}: {shown}{', …' if len(groups) > 8 else ''}; all are kept, but each "
+        "hides the links of its copies: consider dropping all but one"
+    ]
+
+
+def _find_copies(r_dd: Matrix, least: float) -> tuple[list[list[int]], Indices]:
+    """Groups of columns with correlations beyond ±`least`, and the first column of every group."""
+    same = np.abs(r_dd) > least
     leader = same.argmax(axis=1)
     groups = [np.flatnonzero(leader == k).tolist() for k in np.unique(leader) if (leader == k).sum() > 1]
     return groups, np.unique(leader)

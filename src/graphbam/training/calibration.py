@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +15,7 @@ from graphbam.directions.immoralities import TERMS, describe, pairs_to_ask
 from graphbam.graphs.graph import SKELETON
 from graphbam.nn.edge_net import ANSWERS, CLASSES
 from graphbam.nn.structures import CANDIDATE
-from graphbam.nn.weights import Calibration, LoadedColliders, LoadedWeights
+from graphbam.nn.weights import Calibration, LoadedColliders, LoadedWeights, spread_doubt, warm
 from graphbam.simulation.config import UNSEEN, SimulationConfig
 from graphbam.simulation.values import Shape, Tables
 from graphbam.tables.rows import count_rows_each
@@ -24,6 +24,12 @@ from graphbam.training.data import draw_tables, mark_tables, simulate_structures
 
 SHAPES = ((5, 300), (10, 100), (10, 500), (20, 200), (20, 600), (40, 100), (40, 400), (80, 200), (100, 60))
 """Variables and samples of the tables that the fit sees."""
+
+FEW = ((2, 60), (2, 200), (2, 600), (3, 100), (3, 400), (4, 250))
+"""The same for answers about tables of few variables, which say less of each, so that more of them are drawn …"""
+
+TIMES = 8
+"""… so many times as many."""
 
 CLAIM_SHAPES = ((10, 200), (20, 100), (20, 500), (30, 300), (50, 200))
 """The same for the fit of evidence, which asks both networks about every table."""
@@ -77,14 +83,18 @@ def simulated_logits(
 
 
 def _ask_about_tables(
-    loaded: LoadedWeights, rng: torch.Generator, config: SimulationConfig, n_tables: int
+    loaded: LoadedWeights,
+    rng: torch.Generator,
+    config: SimulationConfig,
+    n_tables: int,
+    shapes: Iterable[tuple[int, int]] | None = None,
 ) -> Iterator[tuple[Tensor, Tables]]:
-    """Raw logits of fresh tables of each of `SHAPES`, asked for as a user's table would be.
+    """Raw logits of fresh tables of each of the shapes, `SHAPES` if none are given, asked for as a user's would be.
 
     Each is drawn by itself: tables of one batch share their kind of world and how many variables are hidden, so that a
     few batches would say next to nothing of hidden causes.
     """
-    for n_variables, n_samples in itertools.chain.from_iterable([shape] * n_tables for shape in SHAPES):
+    for n_variables, n_samples in itertools.chain.from_iterable([shape] * n_tables for shape in shapes or SHAPES):
         tables = draw_tables(rng, config, n_tables=1, n_variables=n_variables, n_samples=n_samples)
         marks_bmd = mark_tables(tables) if loaded.reads_marks else None
         yield loaded.logits(tables.x_bmd, count_rows_each(tables.x_bmd.numpy()), marks_bmd), tables
@@ -93,41 +103,57 @@ def _ask_about_tables(
 # ── answers beyond the classes ─────────────────────────────────────────────────────────────────────────────────────
 
 
+DOUBTED = ("direction", "ancestor")
+"""Answers that are less sure of few variables than of many (`graphbam.nn.weights.spread_doubt`)."""
+
+
 class Questions(NamedTuple):
     """Raw logits of one answer and what is true, pair by pair: alternatives along the last axis, if there are any."""
 
     logits: Tensor
     truth: Tensor
+    share: Tensor
+    """Of the doubt (`graphbam.nn.weights.spread_doubt`)."""
+
+    def join(self, other: Questions) -> Questions:
+        """Both, one behind the other."""
+        return Questions(*(torch.cat(parts) for parts in zip(self, other, strict=True)))
 
 
 def simulated_answers(
-    loaded: LoadedWeights, rng: torch.Generator, config: SimulationConfig, n_tables: int
+    loaded: LoadedWeights,
+    rng: torch.Generator,
+    config: SimulationConfig,
+    n_tables: int,
+    shapes: Iterable[tuple[int, int]] | None = None,
 ) -> dict[str, Questions]:
-    """Raw logits and truth of every answer about fresh tables over `SHAPES`.
+    """Raw logits and truth of every answer about fresh tables of each of the shapes, `SHAPES` if none are given.
 
     Directions and arrows of the CPDAG of true links, from either end; hidden causes and ancestors of all ordered pairs.
     """
     asked: dict[str, list[Questions]] = {name: [] for name in ANSWERS}
-    for logits_bddo, tables in _ask_about_tables(loaded, rng, config, n_tables):
+    for logits_bddo, tables in _ask_about_tables(loaded, rng, config, n_tables, shapes):
         said = dict(zip(ANSWERS, logits_bddo[..., len(CLASSES) :].unbind(-1), strict=True))
+        share_bdd = spread_doubt(mark_tables(tables), logits_bddo)
         arrow_bdd = tables.dag_bdd > 0
         either_bdd = arrow_bdd | arrow_bdd.mT
-        asked["direction"].append(Questions(said["direction"][either_bdd], arrow_bdd[either_bdd]))
+        ways = said["direction"][either_bdd], arrow_bdd[either_bdd], share_bdd[either_bdd]
+        asked["direction"].append(Questions(*ways))
         judged_bdd = either_bdd & (torch.maximum(tables.compelled_bdd, tables.compelled_bdd.mT) >= 0)
         ways_bdd3 = torch.stack([said["compelled"], said["compelled"].mT, torch.zeros_like(said["compelled"])], -1)
         truth_bdd = torch.where(tables.compelled_bdd > 0, 0, torch.where(tables.compelled_bdd.mT > 0, 1, 2))
-        asked["compelled"].append(Questions(ways_bdd3[judged_bdd], truth_bdd[judged_bdd]))
+        asked["compelled"].append(Questions(ways_bdd3[judged_bdd], truth_bdd[judged_bdd], share_bdd[judged_bdd]))
         apart_dd = ~torch.eye(arrow_bdd.shape[-1], dtype=torch.bool)
         for name, label_bdd in (("hidden", tables.hidden_bdd), ("ancestor", tables.ancestors_bdd)):
             counts_bdd = (label_bdd >= 0) & apart_dd
-            asked[name].append(Questions(said[name][counts_bdd], label_bdd[counts_bdd] > 0))
+            asked[name].append(Questions(said[name][counts_bdd], label_bdd[counts_bdd] > 0, share_bdd[counts_bdd]))
     return {name: Questions(*(torch.cat(part) for part in zip(*parts, strict=True))) for name, parts in asked.items()}
 
 
 def worlds_unlike(config: SimulationConfig) -> SimulationConfig:
     """Worlds that training did not have: mechanisms kept out of it, mixed within a table, and more of what spoils one.
 
-    A direction that is only sure at home is worse than none: its temperature is fitted here.
+    A direction that is only sure at home is worse than none: the temperatures of directions and paths are fitted here.
 
     Examples
     --------
@@ -147,32 +173,71 @@ def worlds_unlike(config: SimulationConfig) -> SimulationConfig:
 
 
 def fit_answer(name: str, asked: Questions) -> dict[str, float]:
-    """Temperature and offset of one answer, as a header keeps them; directions have no offset.
+    """Temperature and offset of one answer, as a header keeps them; of `DOUBTED` ones temperature and doubt.
 
     Examples
     --------
     >>> rng = torch.Generator().manual_seed(0)
     >>> logits = 3 * torch.randn(4000, generator=rng)
     >>> truth = torch.rand(4000, generator=rng) < (logits / 3 + 1).sigmoid()
-    >>> {name: round(value) for name, value in fit_answer("hidden", Questions(logits, truth)).items()}
+    >>> asked = Questions(logits, truth, torch.zeros(4000))
+    >>> {name: round(value) for name, value in fit_answer("hidden", asked).items()}
     {'temperature': 3, 'offset': 1}
     """
+    if name in DOUBTED:
+        return fit_doubt(asked)
     if name == "compelled":
         fitted = fit_calibration(asked.logits, asked.truth)
         offset = (fitted.offsets[0] + fitted.offsets[1]) / 2 - fitted.offsets[2]
     else:
         fitted = fit_child_calibration(asked.logits, asked.truth)
-        offset = 0.0 if name == "direction" else fitted.offsets[0]
+        offset = fitted.offsets[0]
     return {"temperature": round(fitted.temperature, 6), "offset": round(offset, 6)}
 
 
-def judge_answer(asked: Questions, values: Mapping[str, float]) -> float:
-    """Cross-entropy of one answer with a temperature and an offset."""
-    if asked.logits.ndim == 1:
-        logits_n = asked.logits.double() / values["temperature"] + values["offset"]
-        return float(F.binary_cross_entropy_with_logits(logits_n, asked.truth.double()))
-    offsets = asked.logits.new_tensor([values["offset"], values["offset"], 0.0], dtype=torch.float64)
-    return float(F.cross_entropy(asked.logits.double() / values["temperature"] + offsets, asked.truth))
+def fit_doubt(asked: Questions) -> dict[str, float]:
+    """Temperature and doubt that minimise the binary cross-entropy, every size of tables weighing the same.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> logits, share = 4 * torch.randn(8000, generator=rng), (torch.arange(8000) % 2).float()
+    >>> truth = torch.rand(8000, generator=rng) < warm(logits, {"temperature": 2.0, "doubt": 3.0}, share).sigmoid()
+    >>> {name: round(value) for name, value in fit_doubt(Questions(logits, truth, share)).items()}
+    {'temperature': 2, 'doubt': 3}
+    """
+    roots = torch.ones(2, dtype=torch.float64, requires_grad=True)  # neither is negative
+    optimizer = torch.optim.LBFGS([roots], max_iter=100, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        temperature, doubt = roots.square()
+        loss = _judge_by_size(asked, warm(asked.logits.double(), {"doubt": doubt}, asked.share) / temperature)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    temperature, doubt = (round(value, 6) for value in roots.detach().square().tolist())
+    return {"temperature": temperature, "doubt": doubt}
+
+
+def judge_answer(name: str, asked: Questions, values: Mapping[str, float]) -> float:
+    """Cross-entropy of one answer with these temperatures and offsets."""
+    if name == "compelled":
+        offset = values.get("offset", 0.0)
+        offsets = asked.logits.new_tensor([offset, offset, 0.0], dtype=torch.float64)
+        return float(F.cross_entropy(asked.logits.double() / values["temperature"] + offsets, asked.truth))
+    logits_n = warm(asked.logits.double(), values, asked.share)
+    if name in DOUBTED:
+        return float(_judge_by_size(asked, logits_n))
+    return float(F.binary_cross_entropy_with_logits(logits_n, asked.truth.double()))
+
+
+def _judge_by_size(asked: Questions, logits_n: Tensor) -> Tensor:
+    """Binary cross-entropy, the mean over sizes of tables, which have a share of the doubt each, of that of pairs."""
+    losses_n = F.binary_cross_entropy_with_logits(logits_n, asked.truth.double(), reduction="none")
+    _, size_n, counts = asked.share.unique(return_inverse=True, return_counts=True)
+    return (losses_n / counts[size_n]).sum() / len(counts)
 
 
 # ── common children ────────────────────────────────────────────────────────────────────────────────────────────────
