@@ -256,6 +256,12 @@ def count_arrows(judge: Judge, problem: Problem) -> Row:
 
 def judge_hidden(judge: Judge) -> Outcome:
     """Hidden common causes: tables of `broad` that all hide something, and third-party ones that lack columns."""
+    simulated, third = judge_simulated_hidden(judge), judge_lost_columns(judge)
+    return Outcome(simulated.scores | third.scores, [*simulated.rows, *third.rows])
+
+
+def judge_simulated_hidden(judge: Judge) -> Outcome:
+    """Tables of `broad` that all hide something."""
     config = dataclasses.replace(SimulationConfig.broad(), hidden=1.0, missing=0.0, interventions=0.0)
     rows: list[Row] = []
     scores: dict[str, float] = {}
@@ -274,6 +280,11 @@ def judge_hidden(judge: Judge) -> Outcome:
     scores["p(link) of pairs with a hidden parent only"] = scores["p(link) {}x{}".format(*SHAPES[0])]
     if found := [value for key, value in scores.items() if key.startswith("simulated auroc")]:
         scores["simulated auroc"] = float(np.mean(found))
+    return Outcome(scores, rows)
+
+
+def judge_lost_columns(judge: Judge) -> Outcome:
+    """Third-party tables from which columns were taken away."""
     third, links = [], []
     for case in resolve_cases([str(judge.data / "hidden")]):
         problem = draw_problem(case, 0)
@@ -281,12 +292,12 @@ def judge_hidden(judge: Judge) -> Outcome:
         links.append({"family": case.family, "p": mean_where_hidden_only([result], [problem])})
         third.append({"case": case.name, "family": case.family} | score_result(result, problem))
     means = mean_over_families(third)
-    scores |= {
+    scores = {
         f"third-party {name.removeprefix('hidden_')}": means[name] for name in means if name.startswith("hidden_")
     }
     scores["third-party skeleton_ap"] = means["skeleton_ap"]
     scores["third-party p(link) of such pairs"] = mean_over_families(links)["p"]
-    return Outcome(scores, rows + third)
+    return Outcome(scores, third)
 
 
 def mean_where_hidden_only(results: list[gb.Result], problems: list[Problem]) -> float:

@@ -1,4 +1,4 @@
-"""What it gives to tell the network how many independent rows there are: the numbers of docs/training.md.
+"""What it gives to tell the network how many independent rows there are: the numbers of runs/NOTES.md.
 
     python runs/bench_dependence.py edges
 

@@ -52,9 +52,9 @@ from graphbam.nn.cost import H200_BF16, H200_BYTES, H200_FP32, forward_work
 from graphbam.nn.edge_net import CLASSES, EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import load_weights
 from graphbam.simulation.config import SimulationConfig
-from graphbam.simulation.values import sample_tables
+from graphbam.simulation.values import Shape, sample_tables
 from graphbam.training.config import TrainConfig, task_of
-from graphbam.training.data import AnswerBatch, AnyBatch, Batch, Shape, draw_shapes, shape_grid
+from graphbam.training.data import AnswerBatch, AnyBatch, Batch, draw_shapes, shape_grid
 from graphbam.training.loop import compile_at_scale
 from graphbam.training.objectives import AnswerTask, EdgeTask, edge_loss
 from graphbam.training.step import Stepper

@@ -42,10 +42,10 @@ from graphbam.benchmarks.answers import collect_claims, score_result
 from graphbam.benchmarks.cases import Problem
 from graphbam.graphs.graph import is_dag
 from graphbam.simulation import PRESETS, SimulatedTable, SimulationConfig, simulate_table
+from graphbam.simulation.values import Shape
 from graphbam.tables.config import PrepareConfig
 from graphbam.tables.prepare import Notes, draw_passes
 from graphbam.training import TrainConfig
-from graphbam.training.data import Shape
 from graphbam.training.objectives import AnswerTask
 from parts import measure_losses
 

@@ -32,9 +32,10 @@ from graphbam.graphs.metrics import average_precision
 from graphbam.nn.edge_net import EdgeNet
 from graphbam.nn.weights import load_network, save_weights
 from graphbam.simulation import SimulationConfig
+from graphbam.simulation.values import Shape
 from graphbam.training import TrainConfig
 from graphbam.training.calibration import worlds_unlike
-from graphbam.training.data import AnswerBatch, Shape
+from graphbam.training.data import AnswerBatch
 from graphbam.training.loop import grow_weights
 from graphbam.training.objectives import AnswerTask
 from parts import JUDGES, measure_losses

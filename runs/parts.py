@@ -34,10 +34,11 @@ from graphbam.nn.features import N_CORRELATIONS, N_SIZES
 from graphbam.nn.network import Network
 from graphbam.nn.weights import load_network
 from graphbam.simulation import SimulationConfig
+from graphbam.simulation.values import Shape
 from graphbam.training import Budget, TrainConfig, train
 from graphbam.training.calibration import worlds_unlike
 from graphbam.training.config import Forward, Objective, register_task
-from graphbam.training.data import AnswerBatch, Shape
+from graphbam.training.data import AnswerBatch
 from graphbam.training.objectives import SMALL, AnswerLoss, AnswerTask, answer_loss, edge_loss, weigh_tables
 
 GRID: dict[str, Any] = {"variables": (2, 5, 10, 20, 40), "samples": (50, 150, 400), "stagger": 1}

@@ -103,17 +103,8 @@ def make_section(name: str, section: Section, options: argparse.Namespace) -> li
     has_loops = pd.Series(False, rows.index)
     if name == "directed":
         has_loops = rows.groupby("table")["empty_shd"].transform("max").isna()  # there is no CPDAG to judge by
-    is_simulated = rows["source"] == "simulated"
-    of_training = is_simulated & ~rows["mechanism"].isin(UNSEEN)
-    parts = {
-        "nonlinear": of_training & (rows["mechanism"] != "linear"),
-        "linear": of_training & (rows["mechanism"] == "linear"),
-        "third-party tables": ~is_simulated & ~has_loops,
-        "mechanisms kept out of training": is_simulated & ~of_training,
-        "third-party tables with feedback": has_loops,
-    }
     sheets = []
-    for place, chosen in parts.items():
+    for place, chosen in part_rows(rows, has_loops).items():
         if chosen.any():
             own = rows[chosen]
             heading = f"{section.title}, {place} ({own['cell'].nunique()} cells, {own['table'].nunique()} tables)"
@@ -130,6 +121,19 @@ def make_section(name: str, section: Section, options: argparse.Namespace) -> li
     title = f"{section.title}: {short}, {len(values)} cells"
     save(values, METRICS[section.metric], title, note, options.out / f"answers-{name}.png")
     return sheets
+
+
+def part_rows(rows: pd.DataFrame, has_loops: pd.Series) -> dict[str, pd.Series]:
+    """Which rows each table of a section is about, by what it is called there."""
+    is_simulated = rows["source"] == "simulated"
+    of_training = is_simulated & ~rows["mechanism"].isin(UNSEEN)
+    return {
+        "nonlinear": of_training & (rows["mechanism"] != "linear"),
+        "linear": of_training & (rows["mechanism"] == "linear"),
+        "third-party tables": ~is_simulated & ~has_loops,
+        "mechanisms kept out of training": is_simulated & ~of_training,
+        "third-party tables with feedback": has_loops,
+    }
 
 
 def name_cell(cell: str, case: str, source: str) -> str:

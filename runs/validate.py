@@ -1,4 +1,4 @@
-"""How good weights are: the scores by cell in docs/training.md, docs/directions.md and the model cards.
+"""How good weights are: the scores by cell in docs/directions.md and the model cards, by release in docs/training.md.
 
     python runs/validate.py edges -o out/validate
     python runs/validate.py edges --colliders colliders --baselines pc ges boss grasp --shapes 20x200 50x200

@@ -12,7 +12,8 @@
     └── WeightsError       a weights file or checkpoint is damaged or does not fit
 
 Each message says what was found, where, and what to do. Where it names a setting, it does so by a `Setting`, which is
-spelled as the reader knows it: ``drop=['city']`` in Python, ``--drop city`` on the command line.
+spelled as the reader knows it: ``drop=['city']`` in Python, ``--drop city`` on the command line. Counts and lists in a
+sentence are spelled by `spell_count` and `name_some`, here and elsewhere.
 """
 
 from __future__ import annotations
@@ -144,3 +145,25 @@ def check_whole(name: str, value: Any, least: int | None = None) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral) or (least is not None and value < least):
         limit = "" if least is None else f" from {least} on"
         raise ConfigError(Setting(name, value), f" is not a whole number{limit}.")
+
+
+def spell_count(n: int, noun: str) -> str:
+    """One of them, or several.
+
+    Examples
+    --------
+    >>> spell_count(1, "link"), spell_count(0, "link")
+    ('1 link', '0 links')
+    """
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def name_some(first: Sequence[str], n_all: int) -> str:
+    """The first few of a list, and how many there are beyond.
+
+    Examples
+    --------
+    >>> name_some(["a", "b"], 3)
+    'a, b and 1 more'
+    """
+    return ", ".join(first) + (f" and {n_all - len(first)} more" if n_all > len(first) else "")

@@ -31,7 +31,15 @@ from graphbam.directions.arrows import (
 from graphbam.directions.cpdag import choose_links, expected_shd, forced_arrows, nearest_cpdag, possible_links
 from graphbam.directions.dag import nearest_dag, worth_drawing
 from graphbam.directions.immoralities import Beliefs, read_immoralities
-from graphbam.errors import GraphbamError, OrientationMissingError, ResultError, Setting, check_whole
+from graphbam.errors import (
+    GraphbamError,
+    OrientationMissingError,
+    ResultError,
+    Setting,
+    check_whole,
+    name_some,
+    spell_count,
+)
 from graphbam.graphs.cut import EVEN, Cut, Objective, tidy_probabilities
 from graphbam.graphs.equivalence import sample_dags
 from graphbam.graphs.graph import (
@@ -152,7 +160,7 @@ class OrientedGraph(Graph):
         return pd.DataFrame(self.columns())
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """The same, an array a column."""
+        """The same, one array per column."""
         arrows = np.argwhere(directed_part(self.adjacency))
         i, j = np.concatenate([arrows, np.argwhere(np.triu(undirected_part(self.adjacency)))]).T
         is_arrow = np.arange(len(i)) < len(arrows)
@@ -198,7 +206,7 @@ class OrientedGraph(Graph):
         return OrientedGraph, (self.names, self.adjacency, *parts)
 
 
-class Answer:
+class AnyResult:
     """What one asks of an answer however it keeps its pairs: in a matrix (`Result`) or in a list (`SparseResult`)."""
 
     names: tuple[str, ...]
@@ -255,14 +263,16 @@ class Answer:
         links, moral = list_links(cast(Any, self), cut), self._list_moral(cut)
         n_arrows = sum(link.is_directed for link in links)
         directed = f", {n_arrows} with a direction" if self.has_directions else ""
-        married = f"; {_count(len(moral), 'pair')} linked through a common child only" if len(moral) else ""
-        lines = [f"{_count(len(links), 'direct link')} {cut}{directed}{married}"]
+        married = f"; {spell_count(len(moral), 'pair')} linked through a common child only" if len(moral) else ""
+        lines = [f"{spell_count(len(links), 'direct link')} {cut}{directed}{married}"]
         lines += [_link_line(link) for link in links[:n_edges]]
         if len(links) > n_edges:
             lines.append(f"  … and {len(links) - n_edges} more")
         lines += [said] if (said := self.say_hidden()) else []
         lines += [_moral_line(row) for row in moral[:n_edges]]
-        return lines + ([f"  … and {_count(len(moral) - n_edges, 'more such pair')}"] if len(moral) > n_edges else [])
+        return lines + (
+            [f"  … and {spell_count(len(moral) - n_edges, 'more such pair')}"] if len(moral) > n_edges else []
+        )
 
     def _list_moral(self, cut: Cut) -> list[dict[str, Any]]:
         """Rows of `table` for the `moral_pairs`, likeliest first."""
@@ -285,7 +295,7 @@ class Answer:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(Answer):
+class Result(AnyResult):
     """Edge probabilities with names, made by `graphbam.infer`.
 
     Examples
@@ -359,8 +369,8 @@ class Result(Answer):
         if self.colliders is not None:
             object.__setattr__(self, "colliders", _frozen(read_immoralities(self.colliders, len(self.names))))
         if self.experiments is not None:
-            told = check_pairs(self.experiments, len(self.names), "experiments") > 0
-            object.__setattr__(self, "experiments", _frozen(told | told.T))
+            apart_dd = check_pairs(self.experiments, len(self.names), "experiments") > 0
+            object.__setattr__(self, "experiments", _frozen(apart_dd | apart_dd.T))
         self._settle_answers()
 
     def _settle_answers(self) -> None:
@@ -574,8 +584,8 @@ class Result(Answer):
             return self._two_step_arrows
         if self.experiments is None or self.compelled is None or self.is_part:
             return self.directions
-        told_dd, followed_dd = self._told_arrows(), self.compelled_probabilities
-        least_dd = np.where(followed_dd > told_dd, followed_dd, 0.0)
+        said_dd, followed_dd = self._said_arrows(), self.compelled_probabilities
+        least_dd = np.where(followed_dd > said_dd, followed_dd, 0.0)
         return _frozen(settle_directions(self.directions, self._known(), self.probabilities[..., SKELETON], least_dd))
 
     @functools.cached_property
@@ -587,10 +597,10 @@ class Result(Answer):
         """
         if self.compelled is None or self.directions is None:
             return self._two_step_arrows
-        return _frozen(follow_known(self._beliefs, self._told_arrows()))
+        return _frozen(follow_known(self._beliefs, self._said_arrows()))
 
-    def _told_arrows(self) -> Matrix:
-        """Arrows of the CPDAG where no experiment decides, and of an experiment where one does."""
+    def _said_arrows(self) -> Matrix:
+        """What the pass says of arrows: those of the CPDAG, and directions where an experiment decides."""
         assert self.compelled is not None
         assert self.directions is not None
         return (
@@ -656,7 +666,7 @@ class Result(Answer):
             )
         if self.compelled is None or self.directions is None:
             return Beliefs(self.probabilities, self.colliders, self._forbidden())
-        immoralities = claim_immoralities(self.probabilities, self._told_arrows())
+        immoralities = claim_immoralities(self.probabilities, self._said_arrows())
         beliefs = Beliefs(self.probabilities, immoralities, self._forbidden())
         if self.experiments is None:
             return beliefs
@@ -675,7 +685,7 @@ class Result(Answer):
     # ── tables and text ───────────────────────────────────────────────────────────────────────────────────
 
     def table(self) -> pd.DataFrame:
-        """One row a pair, likeliest direct links first.
+        """One row per pair, likeliest direct links first.
 
         Returns
         -------
@@ -691,7 +701,7 @@ class Result(Answer):
         return pd.DataFrame(self.columns())
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """The same, an array a column."""
+        """The same, one array per column."""
         i, j = np.triu_indices(self.n_variables, 1)
         p_n3 = self.probabilities[i, j]
         names = np.array(self.names, dtype=object)
@@ -726,16 +736,15 @@ class Result(Answer):
         p_dd = np.triu(self.hidden_causes, 1)
         i, j = np.nonzero(p_dd >= EVEN)
         order = np.argsort(-p_dd[i, j], kind="stable")
-        shown = [f"{self.names[i[k]]} ↔ {self.names[j[k]]} {p_dd[i[k], j[k]]:.2f}" for k in order[:n_pairs]]
-        more = f" and {len(order) - n_pairs} more" if len(order) > n_pairs else ""
+        named = [f"{self.names[i[k]]} ↔ {self.names[j[k]]} {p_dd[i[k], j[k]]:.2f}" for k in order[:n_pairs]]
         n_all = self.n_variables * (self.n_variables - 1) // 2
-        if not shown:
+        if not named:
             return ""
         if suspects_all(len(order), self.n_variables):
             said = f"{len(order)} of {n_all} pairs look as if one hidden factor moved most columns"
-            return f"{said}: doubt about their links rather than a finding; strongest: {', '.join(shown)}"
-        said = f"{_count(len(order), 'pair')} rather {'has' if len(order) == 1 else 'have'} a hidden common cause"
-        return f"{said}: {', '.join(shown)}{more}"
+            return f"{said}: doubt about their links rather than a finding; strongest: {', '.join(named)}"
+        said = f"{spell_count(len(order), 'pair')} rather {'has' if len(order) == 1 else 'have'} a hidden common cause"
+        return f"{said}: {name_some(named, len(order))}"
 
     def __repr__(self) -> str:
         p_dd = np.triu(self.probabilities[..., SKELETON], 1)
@@ -1062,9 +1071,8 @@ def _compare_links(names: Sequence[str], p_dd: Matrix, cut: Cut, adjacency: Adja
     for pairs, said in ((wanted & ~there, f"left out, {reason}"), (there & ~wanted, "drawn, for the sake of others")):
         i, j = np.nonzero(np.triu(pairs))
         order = np.argsort(-p_dd[i, j], kind="stable")
-        shown = [f"{names[i[k]]} — {names[j[k]]} ({p_dd[i[k], j[k]]:.2f})" for k in order[:MOST_NAMED]]
-        more = f" and {len(order) - MOST_NAMED} more" if len(order) > MOST_NAMED else ""
-        notes += [f"{_count(len(order), 'link')} {said}: {', '.join(shown)}{more}"] if shown else []
+        named = [f"{names[i[k]]} — {names[j[k]]} ({p_dd[i[k], j[k]]:.2f})" for k in order[:MOST_NAMED]]
+        notes += [f"{spell_count(len(order), 'link')} {said}: {name_some(named, len(order))}"] if named else []
     return tuple(notes)
 
 
@@ -1121,7 +1129,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(inner) for inner in value]
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -40,11 +40,11 @@ from graphbam.directions.large import (
     lead_nowhere,
     lead_there,
 )
-from graphbam.errors import GraphError, OrientationMissingError, ResultError
+from graphbam.errors import GraphError, OrientationMissingError, ResultError, name_some, spell_count
 from graphbam.graphs.cut import EVEN, Cut
-from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph, one_line
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph, Indices, Vector, one_line
 from graphbam.graphs.knowledge import Knowledge, leave_childless
-from graphbam.result import ABOUT_ROWS, CAUTION, CHILD_FROM, MOST_NAMED, SUSPECT_FROM, Answer, Result
+from graphbam.result import ABOUT_ROWS, CAUTION, CHILD_FROM, MOST_NAMED, SUSPECT_FROM, AnyResult, Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,14 +64,11 @@ SAME = 1e-12
 BELIEFS = ("probabilities", "directions", "compelled", "hidden_causes", "ancestors", "stability")
 """Fields of a sparse result that are probabilities of pairs."""
 
-ARROWS = ("compelled", "compelled_probabilities", "_told")
+ARROWS = ("compelled", "compelled_probabilities", "_said")
 """What a sparse result knows of arrows of the CPDAG."""
 
 ARRAYS = ("pairs", *BELIEFS, "experiments")
 """Fields of a sparse result that are arrays over pairs."""
-
-Vector = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,7 +152,7 @@ class SparseGraph:
         return pd.DataFrame(self.columns())
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The same, an array a column."""
+        """The same, one array per column."""
         names = np.array(self.names, dtype=object)
         columns: dict[str, Any] = {
             "a": names[self.tails],
@@ -207,7 +204,7 @@ class SparseGraph:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparseResult(Answer):
+class SparseResult(AnyResult):
     """What is known of the pairs of a wide table, made by `graphbam.infer` beyond 2,000 columns.
 
     Examples
@@ -264,16 +261,28 @@ class SparseResult(Answer):
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
         object.__setattr__(self, "pairs", np.asarray(self.pairs, dtype=np.int64).reshape(-1, 2))
+        self._check_fields()
+        self._sum_to_one()
+        if self.knowledge:
+            self._enforce(self.knowledge)
+        if self.ancestors is not None:
+            object.__setattr__(self, "ancestors", self._settle_ancestors(self.ancestors))
+
+    def _check_fields(self) -> None:
+        """A probability for each pair in every field, and yes or no of experiments."""
         for name in (name for name in BELIEFS if getattr(self, name) is not None):
             values = np.array(getattr(self, name), dtype=np.float64)
             if len(values) != len(self.pairs) or not np.isfinite(values).all() or (values < 0).any():
                 raise GraphError(f"{name} must hold a probability for each of the {len(self.pairs)} pairs.")
             object.__setattr__(self, name, values)
         if self.experiments is not None:
-            told = np.array(self.experiments, dtype=bool)
-            if told.shape != (len(self.pairs),):
+            apart = np.array(self.experiments, dtype=bool)
+            if apart.shape != (len(self.pairs),):
                 raise GraphError(f"experiments must say yes or no of each of the {len(self.pairs)} pairs.")
-            object.__setattr__(self, "experiments", told)
+            object.__setattr__(self, "experiments", apart)
+
+    def _sum_to_one(self) -> None:
+        """Classes sum to one, arrows of the CPDAG to no more; what does already stays as it is to the last bit."""
         p = self.probabilities.reshape(-1, 3)
         total = p.sum(axis=1, keepdims=True)
         object.__setattr__(self, "probabilities", np.where(abs(total - 1) > SAME, p / total, p))
@@ -281,10 +290,6 @@ class SparseResult(Answer):
             total = self.compelled.sum(axis=1, keepdims=True)
             settled = np.where(total > 1 + SAME, self.compelled / np.maximum(total, 1.0), self.compelled)
             object.__setattr__(self, "compelled", settled)
-        if self.knowledge:
-            self._enforce(self.knowledge)
-        if self.ancestors is not None:
-            object.__setattr__(self, "ancestors", self._settle_ancestors(self.ancestors))
 
     # ── prior knowledge ───────────────────────────────────────────────────────────────────────────────────
 
@@ -322,18 +327,22 @@ class SparseResult(Answer):
         p[self._find_pairs(required)] = [0.0, 1.0, 0.0]
         alone = known.are_childless(self.names, *self.pairs.T)
         p[alone] = leave_childless(p[alone])
-        least = None
-        if self.compelled is not None:
-            settled = np.where(self._forced, 1.0, np.where(forbidden, 0.0, self.compelled))
-            followed = self._follow(settled, forbidden)
-            if self.experiments is not None:
-                followed = np.where(self.experiments[:, None], settled, followed)
-            settled = np.where(self._forced | forbidden, settled, followed)
-            object.__setattr__(self, "compelled", settled)
-            if (forbidden[:, ::-1] & ~forbidden)[self.probabilities[:, SKELETON] >= SUPPORT_FROM].any():
-                least = settled if self.experiments is None else np.where(self.experiments[:, None], 0.0, settled)
+        least = None if self.compelled is None else self._enforce_compelled(self.compelled)
         if self.directions is not None:
             object.__setattr__(self, "directions", self._settle_directions(self.directions, least))
+
+    def _enforce_compelled(self, compelled: Vector) -> Vector | None:
+        """Arrows of the CPDAG with known ones in them; returns what these imply of directions, if they are of links."""
+        forbidden, forced = self._forbidden, self._forced
+        settled = np.where(forced, 1.0, np.where(forbidden, 0.0, compelled))
+        followed = self._follow(settled, forbidden)
+        if self.experiments is not None:
+            followed = np.where(self.experiments[:, None], settled, followed)
+        settled = np.where(forced | forbidden, settled, followed)
+        object.__setattr__(self, "compelled", settled)
+        if not (forbidden[:, ::-1] & ~forbidden)[self.probabilities[:, SKELETON] >= SUPPORT_FROM].any():
+            return None
+        return settled if self.experiments is None else np.where(self.experiments[:, None], 0.0, settled)
 
     def _follow(self, arrow: Vector, forbidden: NDArray[np.bool_]) -> Vector:
         """Arrows of the CPDAG, shape (N, 2), and what known ones imply of others, as in `Result`."""
@@ -364,12 +373,11 @@ class SparseResult(Answer):
 
     def _find_paths(self, known: Knowledge, p_n2: Vector) -> tuple[NDArray[np.bool_], Vector]:
         """Which paths known arrows make certain; and paths without those back or where permitted arrows make none."""
-        place = {name: k for k, name in enumerate(self.names)}
-        arrows = [(place[a], place[b]) for a, b in known.arrows()]
+        arrows = [(self._place[a], self._place[b]) for a, b in known.arrows()]
         against: dict[int, set[int]] = {}
-        for tail, head in [(b, a) for a, b in arrows] + [(place[e.a], place[e.b]) for e in known.forbidden]:
+        for tail, head in [(b, a) for a, b in arrows] + [(self._place[e.a], self._place[e.b]) for e in known.forbidden]:
             against.setdefault(tail, set()).add(head)
-        for a, b in ((place[e.a], place[e.b]) for e in known.forbidden if not e.is_directed):
+        for a, b in ((self._place[e.a], self._place[e.b]) for e in known.forbidden if not e.is_directed):
             against.setdefault(b, set()).add(a)
         tier_of = np.array([known.tier_of.get(name, -1) for name in self.names])
         certain_n2, out_n2 = np.zeros(p_n2.shape, dtype=bool), self._after.copy()
@@ -379,10 +387,14 @@ class SparseResult(Answer):
             out_n2[asked, way] = lead_nowhere(i[asked], j[asked], against, tier_of, known.within_tiers)
         return certain_n2, np.where(out_n2, 0.0, p_n2)
 
+    @functools.cached_property
+    def _place(self) -> dict[str, int]:
+        """Where each variable is in `names`."""
+        return {name: k for k, name in enumerate(self.names)}
+
     def _find_pairs(self, wanted: Iterable[Sequence[Any]]) -> Indices:
         """Where listed pairs (a, b, …) of names are in the list."""
-        place = {name: k for k, name in enumerate(self.names)}
-        ends = [sorted((place[one[0]], place[one[1]])) for one in wanted]
+        ends = [sorted((self._place[one[0]], self._place[one[1]])) for one in wanted]
         keys = np.array([i * self.n_variables + j for i, j in ends], dtype=np.int64)
         return np.searchsorted(self._keys, keys).astype(np.int64)
 
@@ -393,8 +405,7 @@ class SparseResult(Answer):
 
     def _list_pairs(self, wanted: Iterable[Sequence[Any]]) -> None:
         """Add pairs that are not listed, with what is believed of pairs elsewhere."""
-        place = {name: k for k, name in enumerate(self.names)}
-        ends = {tuple(sorted((place[one[0]], place[one[1]]))) for one in wanted}
+        ends = {tuple(sorted((self._place[one[0]], self._place[one[1]]))) for one in wanted}
         new = sorted(ends - set(map(tuple, self.pairs.tolist()))) if ends else []
         if not new:
             return
@@ -434,10 +445,9 @@ class SparseResult(Answer):
     @functools.cached_property
     def _follows(self) -> FollowsInList:
         """What follows from known arrows."""
-        place = {name: k for k, name in enumerate(self.names)}
         arrows = self.knowledge.arrows() if self.knowledge else []
         i, j = self.pairs.T
-        return FollowsInList(i, j, [(place[a], place[b]) for a, b in arrows], self.n_variables)
+        return FollowsInList(i, j, [(self._place[a], self._place[b]) for a, b in arrows], self.n_variables)
 
     def _ask_knowledge(self, question: Callable[[Knowledge], Callable[[str, str], bool]]) -> NDArray[np.bool_]:
         """Yes or no of each pair, both ways; no without knowledge."""
@@ -456,9 +466,9 @@ class SparseResult(Answer):
         p = self.probabilities[:, SKELETON]
         kept = self._possible(Cut(threshold=SUPPORT_FROM).choose(p), known)
         links = self._links(kept, self.directions[kept], 1 - self.directions[kept])
-        told = np.zeros(len(p), dtype=np.int8)
-        told[kept] = large_dag(links, self.n_variables, known[kept])  # of one DAG: they close no cycle
-        return np.where(self.experiments & (known == 0), told, known).astype(np.int8)
+        decided = np.zeros(len(p), dtype=np.int8)
+        decided[kept] = large_dag(links, self.n_variables, known[kept])  # of one DAG: they close no cycle
+        return np.where(self.experiments & (known == 0), decided, known).astype(np.int8)
 
     def _possible(self, chosen: NDArray[np.bool_], known: Ways) -> NDArray[np.bool_]:
         """Chosen links without those that prior knowledge makes impossible, as `directions.cpdag.choose_links` does."""
@@ -476,22 +486,22 @@ class SparseResult(Answer):
     @functools.cached_property
     def compelled_probabilities(self) -> Vector | None:
         """Shape (N, 2): that the graph has i → j, and j → i, given a link, as in `Result`."""
-        told = self._told
-        if told is None or self.directions is None:
-            return told
+        said = self._said
+        if said is None or self.directions is None:
+            return said
         known = self._known
-        return self._follow(told, self._forbidden | np.stack([known < 0, known > 0], axis=1))
+        return self._follow(said, self._forbidden | np.stack([known < 0, known > 0], axis=1))
 
     @functools.cached_property
     def _ways(self) -> Vector | None:
         """Shape (N,): `directions`, and what experiments imply of other links, as `Result.arrow_probabilities`."""
-        told, followed = self._told, self.compelled_probabilities
-        if self.experiments is None or self.directions is None or told is None or followed is None:
+        said, followed = self._said, self.compelled_probabilities
+        if self.experiments is None or self.directions is None or said is None or followed is None:
             return self.directions
-        return self._settle_directions(self.directions, np.where(followed > told, followed, 0.0))
+        return self._settle_directions(self.directions, np.where(followed > said, followed, 0.0))
 
     @functools.cached_property
-    def _told(self) -> Vector | None:
+    def _said(self) -> Vector | None:
         """`compelled`, where an experiment set one of the two without the other `directions`."""
         if self.compelled is None or self.directions is None or self.experiments is None:
             return self.compelled
@@ -690,10 +700,9 @@ class SparseResult(Answer):
             return ()
         p = self.probabilities[:, SKELETON]
         likeliest = pairs[np.argsort(-p[pairs], kind="stable")][:MOST_NAMED].tolist()
-        named = (" — ".join(self.names[end] for end in self.pairs[k].tolist()) + f" ({p[k]:.2f})" for k in likeliest)
-        more = f" and {len(pairs) - MOST_NAMED} more" if len(pairs) > MOST_NAMED else ""
+        named = [" — ".join(self.names[end] for end in self.pairs[k].tolist()) + f" ({p[k]:.2f})" for k in likeliest]
         reason = "since prior knowledge leaves them no direction that closes no cycle"
-        return (f"{len(pairs)} link{'' if len(pairs) == 1 else 's'} left out, {reason}: {', '.join(named)}{more}",)
+        return (f"{spell_count(len(pairs), 'link')} left out, {reason}: {name_some(named, len(pairs))}",)
 
     def _direct_parts(self, links: Links, known: Ways, threshold: float) -> tuple[Ways, tuple[str, ...]]:
         """Directions of a CPDAG, connected part by part."""
@@ -719,14 +728,14 @@ class SparseResult(Answer):
     def _nearest(self, members: Indices, inside: Indices, threshold: float) -> NDArray[np.int8]:
         """The CPDAG of a connected part as `Result.cpdag` finds it; `inside` are the listed pairs of the part."""
         ends_n2 = np.searchsorted(members, self.pairs[inside])
-        fields = {"probabilities": self._nothing()["probabilities"], "compelled_probabilities": 0.0, "_told": 0.0}
+        fields = {"probabilities": self._nothing()["probabilities"], "compelled_probabilities": 0.0, "_said": 0.0}
         values = self._matrices(members, ends_n2, inside, fields)
         p_dd3, arrow_dd = values["probabilities"], values["compelled_probabilities"]
         p_dd3[np.arange(len(members)), np.arange(len(members))] = [1.0, 0.0, 0.0]
         known, (i, j) = self._known[inside], ends_n2.T
         forbidden_dd: BoolMatrix = np.zeros(arrow_dd.shape, dtype=bool)
         forbidden_dd[i, j], forbidden_dd[j, i] = (self._forbidden[inside] | np.stack([known < 0, known > 0], axis=1)).T
-        beliefs = Beliefs(p_dd3, claim_immoralities(p_dd3, values["_told"]), forbidden_dd)
+        beliefs = Beliefs(p_dd3, claim_immoralities(p_dd3, values["_said"]), forbidden_dd)
         return nearest_cpdag(beliefs, arrow_dd, Cut(threshold=threshold), CAUTION)
 
     @property
@@ -760,13 +769,13 @@ class SparseResult(Answer):
     # ── tables and text ───────────────────────────────────────────────────────────────────────────────────
 
     def table(self) -> pd.DataFrame:
-        """One row a listed pair, likeliest direct links first; columns as in `Result.table`."""
+        """One row per listed pair, likeliest direct links first; columns as in `Result.table`."""
         import pandas as pd
 
         return pd.DataFrame(self.columns())
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The same, an array a column."""
+        """The same, one array per column."""
         i, j = self.pairs.T
         names, p = np.array(self.names, dtype=object), self.probabilities
         columns: dict[str, Any] = {"a": names[i], "b": names[j]}
@@ -806,10 +815,9 @@ class SparseResult(Answer):
             return ""
         likely = np.flatnonzero(self.hidden_causes >= EVEN)
         order = likely[np.argsort(-self.hidden_causes[likely], kind="stable")]
-        named = ((*self.pairs[k].tolist(), self.hidden_causes[k]) for k in order[:n_pairs])
-        shown = [f"{self.names[i]} ↔ {self.names[j]} {p:.2f}" for i, j, p in named]
-        more = f" and {len(order) - n_pairs} more" if len(order) > n_pairs else ""
-        return f"pairs that rather have a hidden common cause: {', '.join(shown)}{more}" if shown else ""
+        suspected = ((*self.pairs[k].tolist(), self.hidden_causes[k]) for k in order[:n_pairs])
+        named = [f"{self.names[i]} ↔ {self.names[j]} {p:.2f}" for i, j, p in suspected]
+        return f"pairs that rather have a hidden common cause: {name_some(named, len(order))}" if named else ""
 
     def links(self, cut: Cut | None = None) -> list[Link]:
         """The edges of `graph`, as files list them."""

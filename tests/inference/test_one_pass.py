@@ -12,7 +12,7 @@ from cases import each
 from graphbam.errors import ConfigError
 from graphbam.graphs.equivalence import is_cpdag
 from graphbam.graphs.graph import is_dag
-from graphbam.inference.answers import told_apart
+from graphbam.inference.answers import pairs_set_apart
 from graphbam.nn.edge_net import MISSING, SET, EdgeNet
 from graphbam.nn.weights import Header, load_weights, save_weights
 from graphbam.result import ORDERED, Result
@@ -215,11 +215,11 @@ def test_an_experiment_tells_apart_what_it_sets_and_what_it_does_not(frame):
     set_md = np.zeros((120, 5), dtype=bool)
     set_md[:30, [0, 1]] = True  # together: of these two it says nothing
     set_md[30:50, 2] = True
-    told_dd = told_apart(prepare(read_experiment(frame, set_md)))
+    apart_dd = pairs_set_apart(prepare(read_experiment(frame, set_md)))
     expected = {(0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 3), (2, 4)}
-    assert {(int(i), int(j)) for i, j in np.argwhere(np.triu(told_dd))} == expected
-    assert np.array_equal(told_dd, told_dd.T)
-    assert told_apart(prepare(read_experiment(frame, None))) is None
+    assert {(int(i), int(j)) for i, j in np.argwhere(np.triu(apart_dd))} == expected
+    assert np.array_equal(apart_dd, apart_dd.T)
+    assert pairs_set_apart(prepare(read_experiment(frame, None))) is None
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -435,30 +435,39 @@ def test_directions_are_shown_beside_the_links(tmp_path):
     assert told["first"]["how"].startswith("All links with probability 0.5 or more.")
     assert told["last"]["how"].startswith("The most links of which at most 20 %")
     for look, graph in zip(("first", "last"), graphs, strict=True):
-        seen, n_links = told[look], len(graph.table())
-        assert (seen["edges"], seen["heads"], seen["rows"]) == (n_links, len(graph.directed_edges()), n_links)
-        assert f"{len(graph.directed_edges())} with a direction" in seen["said"]
-        assert (seen["dial"], seen["table"]) == (True, False)
-        assert "an arrow: the first acts on the second" in seen["key"]
+        assert_shown(told[look], graph)
     assert (told["links"]["heads"], told["links"]["dial"], told["links"]["table"]) == (0, False, True)
     assert "linked directly" in told["links"]["key"]
     assert told["links"]["edges"] == len(result.skeleton().undirected_edges())
     assert told["again"] == told["last"]
-    table = graphs[0].table().set_index(["a", "b"])
-    for a, mark, b, *numbers in told["rows"]:
-        row = table.loc[(a, b)]
-        assert mark == {"->": "→", "--": "—"}[row.edge]
-        expected = [row.skeleton, row.forward, 1 - row.forward - row.backward, row.backward]
-        np.testing.assert_allclose([float(number) for number in numbers], expected, atol=0.006)
-    assert [mark for _, mark, *_ in told["rows"]] == ["→"] * told["first"]["heads"] + ["—"] * (
-        told["first"]["rows"] - told["first"]["heads"]
-    )
+    assert_rows(told["rows"], graphs[0])
     best = graphs[0].table().query(f"a == '{told['rows'][0][0]}' and b == '{told['rows'][0][2]}'").iloc[0]
-    assert best.probability == pytest.approx(table["probability"].iloc[0], abs=1e-3)
+    assert best.probability == pytest.approx(graphs[0].table()["probability"].iloc[0], abs=1e-3)
     assert told["title"] == f"{best.a} → {best.b}"
     assert told["legend"].startswith(f"{best.a} → {best.b} ")
     assert told["tip"] == f"{best.a} → {best.b}   link {best.skeleton:.2f}, this way {best.forward:.2f}"
     assert told["picked"]
+
+
+def assert_shown(seen, graph):
+    """The picture has the edges and arrows of a graph, and says so."""
+    n_links, n_arrows = len(graph.table()), len(graph.directed_edges())
+    assert (seen["edges"], seen["heads"], seen["rows"]) == (n_links, n_arrows, n_links)
+    assert f"{n_arrows} with a direction" in seen["said"]
+    assert (seen["dial"], seen["table"]) == (True, False)
+    assert "an arrow: the first acts on the second" in seen["key"]
+
+
+def assert_rows(rows, graph):
+    """The table beside the picture has the numbers of a graph, arrows first."""
+    table = graph.table().set_index(["a", "b"])
+    for a, mark, b, *numbers in rows:
+        row = table.loc[(a, b)]
+        assert mark == {"->": "→", "--": "—"}[row.edge]
+        expected = [row.skeleton, row.forward, 1 - row.forward - row.backward, row.backward]
+        np.testing.assert_allclose([float(number) for number in numbers], expected, atol=0.006)
+    n_arrows = len(graph.directed_edges())
+    assert [mark for _, mark, *_ in rows] == ["→"] * n_arrows + ["—"] * (len(rows) - n_arrows)
 
 
 def test_what_to_keep_in_mind_stands_above_all_else(tmp_path):

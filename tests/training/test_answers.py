@@ -9,10 +9,10 @@ from torch.testing import assert_close
 from graphbam.errors import ConfigError
 from graphbam.nn.edge_net import MISSING, SET, EdgeNet
 from graphbam.nn.weights import load_weights
-from graphbam.simulation.values import Tables
+from graphbam.simulation.values import Shape, Tables
 from graphbam.training import data
 from graphbam.training.config import TrainConfig
-from graphbam.training.data import AnswerBatch, Shape
+from graphbam.training.data import AnswerBatch
 from graphbam.training.loop import grow_weights
 from graphbam.training.objectives import AnswerTask, answer_loss
 from toy_runs import log_of, run

@@ -19,13 +19,12 @@ from graphbam.nn.immorality_net import MOST_ROWS
 from graphbam.nn.structures import ABSENT, CANDIDATE, PARENT, Structures, find_structures, gather_columns
 from graphbam.nn.weights import load_weights, save_weights
 from graphbam.simulation.config import SimulationConfig
-from graphbam.simulation.values import sample_tables
+from graphbam.simulation.values import Shape, sample_tables
 from graphbam.tables.prepare import prepare
 from graphbam.tables.rows import count_rows_each
 from graphbam.tables.table import Table
 from graphbam.training.config import StructureConfig, TrainConfig
 from graphbam.training.data import (
-    Shape,
     Stream,
     allowed_shapes,
     ask_edges,

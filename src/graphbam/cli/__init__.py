@@ -1,4 +1,4 @@
-"""The command line: thin, one file a command; everything heavy loads inside the commands.
+"""The command line: thin, one file per command; everything heavy loads inside the commands.
 
 Exit codes: 0 all is well; 1 some tables of a folder failed, the others are written; 2 wrong usage or unusable input,
 nothing is written.

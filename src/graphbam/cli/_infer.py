@@ -263,8 +263,8 @@ def _print(reports: list[dict[str, Any]], *, is_folder: bool, cut: Cut, quiet: b
     from graphbam.cli import _summary  # with rich, which takes a while to load
 
     if as_json:
-        told = [_summary.to_dict(report, cut) for report in reports]
-        print(json.dumps({"tables": told} if is_folder else told[0], ensure_ascii=False, indent=1))
+        tables = [_summary.to_dict(report, cut) for report in reports]
+        print(json.dumps({"tables": tables} if is_folder else tables[0], ensure_ascii=False, indent=1))
     else:
         for report in reports:
             if "error" not in report:

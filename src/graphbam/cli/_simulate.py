@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphbam.errors import spell_count
 from graphbam.machine.disk import Note, clear_errors, make_folder, refuse_others, remove_own, sign, take_path
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _list_files(table: SimulatedTable) -> dict[str, str]:
     (n_samples, n_variables), n_edges = table.x_md.shape, len(table.graph.directed_edges())
     files = {
         "data.csv": f"the table, {n_samples} rows and {n_variables} columns",
-        "graph.csv": f"the truth, {n_edges} edge{'' if n_edges == 1 else 's'}",
+        "graph.csv": f"the truth, {spell_count(n_edges, 'edge')}",
     }
     if table.bidirected:
         files["bidirected.csv"] = f"pairs with a hidden common cause, {len(table.bidirected)}"

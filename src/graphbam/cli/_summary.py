@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from graphbam.errors import spell_count
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import one_line
 from graphbam.output.files import Link, list_links
@@ -96,11 +97,11 @@ def _facts(result: Result) -> str:
 
 def _headline(result: Result, links: list[Link], cut: Cut) -> str:
     wrong = _expect_false(links)
-    parts = [f"{len(links)} link{'' if len(links) == 1 else 's'} {cut}"]
+    parts = [f"{spell_count(len(links), 'link')} {cut}"]
     if links:
         parts.append(f"{'fewer than 0.1' if wrong < 0.1 else f'{wrong:.1f}'} expected false")
     moral = len(result.moral_pairs(cut).undirected_edges())
-    married = f"; {moral} pair{'' if moral == 1 else 's'} linked through a common child only" if moral else ""
+    married = f"; {spell_count(moral, 'pair')} linked through a common child only" if moral else ""
     return ", ".join(parts) + married
 
 
@@ -173,7 +174,7 @@ def _say_more(result: Result, cut: Cut) -> str:
     if cut.objective != "shd":
         return ""
     n_more = len(result.dag(cut).directed_edges()) - len(result.cpdag(cut).skeleton().undirected_edges())
-    return f", with {n_more} link{'' if n_more == 1 else 's'} that arrows.csv leaves out" if n_more else ""
+    return f", with {spell_count(n_more, 'link')} that arrows.csv leaves out" if n_more else ""
 
 
 def _list_notes(result: Result, cut: Cut) -> tuple[str, ...]:

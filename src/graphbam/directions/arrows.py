@@ -24,9 +24,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphbam.directions.immoralities import IMMORALITY, Beliefs, Immoralities, Indices
+from graphbam.directions.immoralities import IMMORALITY, Beliefs, Immoralities
 from graphbam.errors import GraphError
-from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix, Matrix, reachable
+from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix, Indices, Matrix, reachable
 
 __all__ = [
     "SUPPORT_FROM",

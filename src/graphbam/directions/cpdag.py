@@ -42,13 +42,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graphbam.directions.immoralities import Beliefs, Indices
+from graphbam.directions.immoralities import Beliefs
 from graphbam.errors import GraphError, KnowledgeError
 from graphbam.graphs.cut import Cut
 from graphbam.graphs.equivalence import close_under_meek, dag_to_cpdag
 from graphbam.graphs.graph import (
     Adjacency,
     BoolMatrix,
+    Indices,
     Matrix,
     ancestors,
     check_adjacency,

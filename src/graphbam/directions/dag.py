@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphbam.directions.immoralities import Indices
 from graphbam.errors import KnowledgeError
-from graphbam.graphs.graph import Adjacency, BoolMatrix, Matrix, is_dag, reachable
+from graphbam.graphs.graph import Adjacency, BoolMatrix, Indices, Matrix, is_dag, reachable
 
 __all__ = ["best_order", "nearest_dag", "worth_drawing"]
 

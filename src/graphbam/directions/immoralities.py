@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphbam.errors import GraphError, KnowledgeError
 from graphbam.graphs.cut import tidy_probabilities
-from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix, Matrix
+from graphbam.graphs.graph import MORAL, SKELETON, BoolMatrix, Indices, Matrix
 
 __all__ = [
     "IMMORALITY",
@@ -56,7 +56,6 @@ __all__ = [
     "read_probabilities",
 ]
 
-Indices: TypeAlias = NDArray[np.int64]
 Immoralities: TypeAlias = NDArray[np.void]
 Forbidden: TypeAlias = ArrayLike | Callable[[int, int], bool]
 

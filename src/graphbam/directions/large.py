@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 from graphbam.directions.arrows import SUPPORT_FROM, Neighbourhood, derive_all
 from graphbam.directions.cpdag import Board, Elimination
 from graphbam.directions.dag import KNOWN, best_order
-from graphbam.directions.immoralities import Indices
 from graphbam.errors import KnowledgeError
-from graphbam.graphs.graph import Matrix
+from graphbam.graphs.graph import Indices, Matrix
 
 __all__ = [
     "FollowsInList",

@@ -49,6 +49,8 @@ __all__ = [
 NONE, SKELETON, MORAL = 0, 1, 2
 """The three edge classes: no edge, adjacent, and not adjacent but with a common child."""
 
+Vector: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
 Matrix: TypeAlias = NDArray[np.float64]
 BoolMatrix: TypeAlias = NDArray[np.bool_]
 Adjacency: TypeAlias = NDArray[np.int8]

@@ -285,8 +285,8 @@ class Knowledge:
         ways = [way for e in self.required if not e.is_directed for way in ((e.a, e.b), (e.b, e.a))]
         while True:  # one direction may tell another
             order = _Order.of(arrows, self.tier_of)
-            told = [(a, b) for a, b in ways if self._is_stated(b, a) or order.is_after(b, a)]
-            new = [arrow for arrow in told if arrow not in arrows]
+            decided = [(a, b) for a, b in ways if self._is_stated(b, a) or order.is_after(b, a)]
+            new = [arrow for arrow in decided if arrow not in arrows]
             if not new:
                 return arrows
             arrows += new

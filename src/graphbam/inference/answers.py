@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphbam.directions.immoralities import Immoralities, combine, pairs_to_ask
+from graphbam.errors import spell_count
 from graphbam.graphs.graph import SKELETON, BoolMatrix, Matrix
 from graphbam.graphs.knowledge import Knowledge
 from graphbam.inference.networks import Colliders, Networks, Said
@@ -36,11 +37,11 @@ def read_pairs(
     immoralities = None
     if networks.colliders is not None:
         immoralities = find_immoralities(ready, x_bme, p_dd3, networks.colliders, tell, done)
-    told = {"colliders": immoralities, "experiments": told_apart(ready), **_ordered_pairs(ready, networks, said)}
-    return {"probabilities": p_dd3, **told}
+    ordered = _ordered_pairs(ready, networks, said)
+    return {"probabilities": p_dd3, "colliders": immoralities, "experiments": pairs_set_apart(ready), **ordered}
 
 
-def told_apart(ready: Prepared) -> BoolMatrix | None:
+def pairs_set_apart(ready: Prepared) -> BoolMatrix | None:
     """Pairs of columns of which some experiment set one without the other, so that it tells which way they point.
 
     These are the links that the interventional essential graph of Hauser and Bühlmann (2012) directs beside those that
@@ -49,7 +50,12 @@ def told_apart(ready: Prepared) -> BoolMatrix | None:
     kind_d = kinds_of_targets(ready)
     if kind_d is None:
         return None
-    return (kind_d[:, None] != kind_d) & (kind_d[:, None] >= 0) & (kind_d >= 0)
+    return set_apart(kind_d[:, None], kind_d)
+
+
+def set_apart(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether an experiment set one of two columns without the other, by their `kinds_of_targets`."""
+    return (one != other) & (one >= 0) & (other >= 0)
 
 
 def kinds_of_targets(ready: Prepared) -> NDArray[np.int64] | None:
@@ -71,10 +77,10 @@ def _ordered_pairs(ready: Prepared, networks: Networks, said: Said) -> dict[str,
 
     A constant column is nobody's cause, effect or ancestor, and no direction is likelier than the other.
     """
-    told = {"hidden_causes": (said.hidden, 0.0), "ancestors": (said.ancestor, 0.0)}
+    found = {"hidden_causes": (said.hidden, 0.0), "ancestors": (said.ancestor, 0.0)}
     if networks.one_pass:
-        told |= {"directions": (said.direction, 0.5), "compelled": (said.compelled, 0.0)}
-    return {name: None if p is None else ready.put_constants_back(p, nothing) for name, (p, nothing) in told.items()}
+        found |= {"directions": (said.direction, 0.5), "compelled": (said.compelled, 0.0)}
+    return {name: None if p is None else ready.put_constants_back(p, nothing) for name, (p, nothing) in found.items()}
 
 
 def find_immoralities(
@@ -91,7 +97,7 @@ def find_immoralities(
     if tell:
         seconds = estimate_seconds(colliders, *x_bme.shape[:2], *widths)
         n_pairs = int(asked.pairs_dd.sum()) // 2
-        tell(done, f"directions, {n_pairs} moral pair{'' if n_pairs == 1 else 's'}: {spell_seconds(seconds)}")
+        tell(done, f"directions, {spell_count(n_pairs, 'moral pair')}: {spell_seconds(seconds)}")
     n_tables, n_samples, n_variables = x_bme.shape
     work = n_tables * count_work(colliders, n_samples, widths)
     with explained_memory(n_samples, n_variables), threads(threads_for(work)):

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphbam.errors import ConfigError, Setting, WeightsError
-from graphbam.graphs.graph import MORAL, NONE, SKELETON
-from graphbam.inference.chance import Chance, weigh_chance
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, Indices
+from graphbam.inference.chance import Chance, Floats32, weigh_chance
 from graphbam.inference.executors import Executor, Processes
 from graphbam.inference.networks import (
     Said,
@@ -73,27 +73,24 @@ BYTES_PER_WORKER, BYTES_AT_LEAST = 4e8, 3e7
 SCREENED = 0.02
 """Share of the work that the screen counts for in reports of progress."""
 
-Vector = NDArray[np.float32]
-Indices = NDArray[np.int64]
-
 
 class Pairs(NamedTuple):
     """What was said of pairs i < j, as arrays of equal length; None where a network cannot."""
 
     i: Indices
     j: Indices
-    classes: Vector
+    classes: Floats32
     """Shape (N, 3): none · skeleton · moral."""
-    direction: Vector | None = None
+    direction: Floats32 | None = None
     """Of i → j rather than j → i, given a link."""
-    compelled: Vector | None = None
+    compelled: Floats32 | None = None
     """Shape (N, 2): that the CPDAG has i → j, and that it has j → i, given a link."""
-    hidden: Vector | None = None
+    hidden: Floats32 | None = None
     """Of a hidden common cause."""
-    ancestor: Vector | None = None
+    ancestor: Floats32 | None = None
     """Shape (N, 2): of a path of arrows from i to j, and from j to i."""
 
-    def answers(self) -> dict[str, Vector]:
+    def answers(self) -> dict[str, Floats32]:
         """All that was said, by name."""
         return {name: p for name, p in self._asdict().items() if name not in ("i", "j") and p is not None}
 
@@ -259,7 +256,7 @@ def _read_block(said: Said, columns: Indices, a: Indices, b: Indices) -> Pairs:
     turn = columns[a] > columns[b]
     a, b = np.where(turn, b, a), np.where(turn, a, b)
 
-    def both(p_kk: Any) -> Vector | None:
+    def both(p_kk: Any) -> Floats32 | None:
         return None if p_kk is None else np.stack([p_kk[a, b], p_kk[b, a]], axis=-1).astype(np.float32)
 
     direction, hidden = both(said.direction), both(said.hidden)
@@ -367,8 +364,8 @@ def join(parts: Sequence[Pairs], plan: Plan, n_variables: int) -> Joined:
 
     Examples
     --------
-    >>> told = np.array([[0.1, 0.9, 0.0]], dtype=np.float32)
-    >>> parts = [Pairs(np.array([0]), np.array([1]), told), Pairs(np.array([0]), np.array([1]), told[:, ::-1])]
+    >>> classes = np.array([[0.1, 0.9, 0.0]], dtype=np.float32)
+    >>> parts = [Pairs(np.array([0]), np.array([1]), classes), Pairs(np.array([0]), np.array([1]), classes[:, ::-1])]
     >>> plan = Plan(Candidates(np.array([0]), np.array([1]), np.ones(1, dtype=np.float32)), [])
     >>> join(parts, plan, 3).pairs.classes.round(2).tolist()
     [[0.05000000074505806, 0.8999999761581421, 0.05000000074505806]]
@@ -379,7 +376,7 @@ def join(parts: Sequence[Pairs], plan: Plan, n_variables: int) -> Joined:
     counts = np.diff(np.append(starts, len(keys)))
     keys = keys[order][starts]
 
-    def mean(name: str) -> Vector:
+    def mean(name: str) -> Floats32:
         p = np.concatenate([getattr(part, name) for part in parts])[order]
         return np.asarray(np.add.reduceat(p, starts) / counts.reshape(-1, *[1] * (p.ndim - 1)), dtype=np.float32)
 
@@ -392,7 +389,7 @@ def join(parts: Sequence[Pairs], plan: Plan, n_variables: int) -> Joined:
     return Joined(pairs.keep(kept), _estimate_elsewhere(pairs.keep(~is_named), n_elsewhere), plan)
 
 
-def _leave_to_chance(pairs: Pairs, times: Vector) -> Pairs:
+def _leave_to_chance(pairs: Pairs, times: Floats32) -> Pairs:
     """Answers when pairs without any relation are so many times likelier than the network believes.
 
     Directions are answers about pairs that are linked: they stay.
@@ -416,13 +413,13 @@ def _estimate_elsewhere(unnamed: Pairs, n_elsewhere: int) -> dict[str, float]:
     no larger share than here. Half a link is added, so that nothing is impossible. Of hidden causes and ancestors,
     which reach further, the mean is taken.
     """
-    told, n_here = {}, len(unnamed.i)
+    shares, n_here = {}, len(unnamed.i)
     for name, kind in (("skeleton", SKELETON), ("moral", MORAL)):
         here = float(unnamed.classes[:, kind].sum(dtype=np.float64)) + 0.5
-        told[name] = min(MISSED * here / max(n_elsewhere, 1), here / (n_here + 1))
+        shares[name] = min(MISSED * here / max(n_elsewhere, 1), here / (n_here + 1))
     for name, values in (("hidden", unnamed.hidden), ("ancestor", unnamed.ancestor)):
-        told[name] = 0.0 if values is None or not n_here else float(values.mean())
-    return told
+        shares[name] = 0.0 if values is None or not n_here else float(values.mean())
+    return shares
 
 
 def tell_of_blocks(joined: Joined | None, n_columns: int) -> tuple[str, ...]:

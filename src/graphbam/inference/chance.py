@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphbam.graphs.graph import Indices
 from graphbam.inference.screen import FINE, Candidates, Neighbourhood, largest_products, view_columns
 
 USUAL = 300
@@ -38,8 +39,7 @@ RELATED = 0.1
 WIDTH, N_BINS = 0.3, 133
 """Pairs are counted by their strength: standard errors of a correlation (Fisher's z) in steps of this."""
 
-Indices = NDArray[np.int64]
-Vector = NDArray[np.float32]
+Floats32 = NDArray[np.float32]
 
 
 class Chance(NamedTuple):
@@ -47,10 +47,10 @@ class Chance(NamedTuple):
 
     keys: Indices
     """i · D + j for i < j, increasing."""
-    times: Vector
+    times: Floats32
     """From 1 on."""
 
-    def at(self, keys: Indices) -> Vector:
+    def at(self, keys: Indices) -> Floats32:
         """Of some pairs; 1 of those that are not shown."""
         if not len(self.keys):
             return np.ones(len(keys), dtype=np.float32)
@@ -85,7 +85,7 @@ def weigh_chance(x_md: Tensor, found: Candidates, hoods: list[Neighbourhood], ro
     return Chance(keys, times[level])
 
 
-def _look(x_md: Tensor, hood: Neighbourhood) -> tuple[Indices, Vector]:
+def _look(x_md: Tensor, hood: Neighbourhood) -> tuple[Indices, Floats32]:
     """Pairs that a neighbourhood answers, and their correlations."""
     columns, n_core = hood.columns, len(hood.core)
     views_vmk = view_columns(x_md[:, columns].float())
@@ -124,7 +124,7 @@ def pool_rises(part_n: NDArray[np.float64], whole_n: NDArray[np.float64]) -> NDA
     return np.repeat(np.array(share_g), [size for _, _, size in groups])
 
 
-def _times(share: NDArray[np.float64], by_chance: NDArray[np.float64], n_variables: int) -> Vector:
+def _times(share: NDArray[np.float64], by_chance: NDArray[np.float64], n_variables: int) -> Floats32:
     """How many times more often a pair of each level came by chance than the network believes.
 
     `share` of the pairs of a level are shown, and `by_chance` of them have no relation.

@@ -11,13 +11,15 @@ import importlib
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from graphbam.errors import ConfigError, GraphbamError, Setting
 
 Task = TypeVar("Task")
-Answer = TypeVar("Answer")
+Output = TypeVar("Output")
+Begun: TypeAlias = tuple[int, Any, int]
+"""A task that was handed out: its number, what it is, and how often it was begun."""
 
 MOST_TRIES = 3
 """How often a task is begun, when workers die, before the run is given up."""
@@ -34,7 +36,7 @@ class Executor(Protocol):
     is_remote: bool
     """Whether tasks run in other processes, so that functions and tasks travel."""
 
-    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+    def run(self, function: Callable[[Task], Output], tasks: Iterable[Task]) -> Iterator[tuple[int, Output]]:
         """Answers as they come, with the numbers of their tasks; not all tasks are held at a time."""
         ...
 
@@ -99,7 +101,7 @@ class Here:
 
     n_workers, is_remote = 1, False
 
-    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+    def run(self, function: Callable[[Task], Output], tasks: Iterable[Task]) -> Iterator[tuple[int, Output]]:
         for k, task in enumerate(tasks):
             yield k, function(task)
 
@@ -112,37 +114,44 @@ class Processes:
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers
 
-    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+    def run(self, function: Callable[[Task], Output], tasks: Iterable[Task]) -> Iterator[tuple[int, Output]]:
+        numbered, again, is_begun = enumerate(tasks), list[Begun](), False
+        while True:  # one pool; another if a process dies
+            for done in self._use_pool(function, numbered, again):
+                is_begun = True
+                yield done
+            if not again:
+                return
+            _check_tries(again, is_begun=is_begun)
+
+    def _use_pool(
+        self, function: Callable[[Any], Output], numbered: Iterator[tuple[int, Any]], again: list[Begun]
+    ) -> Iterator[tuple[int, Output]]:
+        """Answers of one pool, until all is done or a process dies: then tasks it was at are left in `again`."""
         import multiprocessing
         from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
         from concurrent.futures.process import BrokenProcessPool
 
-        n_threads, is_begun = max(1, (os.cpu_count() or 1) // self.n_workers), False
-        numbered, again = enumerate(tasks), list[tuple[int, Task, int]]()
-        while True:  # one pool; another if a process dies
-            spawn = multiprocessing.get_context("spawn")
-            pool = ProcessPoolExecutor(self.n_workers, spawn, _limit_threads, (n_threads,))
-            at_work: dict[Future[Answer], tuple[int, Task, int]] = {}
-            with pool:
-                while True:
-                    while len(at_work) < WAITING * self.n_workers and (task := _next_task(again, numbered)):
-                        try:
-                            at_work[pool.submit(function, task[1])] = task
-                        except BrokenProcessPool:
-                            again.append(task)
-                            break
-                    if not at_work:
+        n_threads = max(1, (os.cpu_count() or 1) // self.n_workers)
+        spawn = multiprocessing.get_context("spawn")
+        at_work: dict[Future[Output], Begun] = {}
+        with ProcessPoolExecutor(self.n_workers, spawn, _limit_threads, (n_threads,)) as pool:
+            while True:
+                while len(at_work) < WAITING * self.n_workers and (task := _next_task(again, numbered)):
+                    try:
+                        at_work[pool.submit(function, task[1])] = task
+                    except BrokenProcessPool:
+                        again.append(task)
                         break
-                    done, _ = wait(at_work, return_when=FIRST_COMPLETED)
-                    lost = [future for future in done if isinstance(future.exception(), BrokenProcessPool)]
-                    for future in done - set(lost):
-                        is_begun = True
-                        yield at_work.pop(future)[0], future.result()
-                    if lost:
-                        again += [_try_again(task, is_begun) for task in at_work.values()]
-                        break
-            if not again:
-                return
+                if not at_work:
+                    return
+                done, _ = wait(at_work, return_when=FIRST_COMPLETED)
+                lost = {future for future in done if isinstance(future.exception(), BrokenProcessPool)}
+                for future in done - lost:
+                    yield at_work.pop(future)[0], future.result()
+                if lost:
+                    again += [(number, what, n_tries + 1) for number, what, n_tries in at_work.values()]
+                    return
 
 
 def _limit_threads(most: int) -> None:
@@ -150,25 +159,25 @@ def _limit_threads(most: int) -> None:
     os.environ["OMP_NUM_THREADS"] = str(most)
 
 
-def _next_task(again: list[Any], numbered: Iterator[tuple[int, Any]]) -> tuple[int, Any, int] | None:
-    """A task whose worker died, else the next one: its number, what it is, and how often it was begun."""
+def _next_task(again: list[Begun], numbered: Iterator[tuple[int, Any]]) -> Begun | None:
+    """A task whose worker died, else the next one."""
     if again:
         return again.pop()
     return next(((k, task, 1) for k, task in itertools.islice(numbered, 1)), None)
 
 
-def _try_again(task: tuple[int, Any, int], is_begun: bool = True) -> tuple[int, Any, int]:
-    """The task once more, unless it was begun too often; `is_begun` if another was done before."""
-    number, what, n_tries = task
-    if n_tries >= MOST_TRIES:
-        died = f"the process at task {number + 1} died {n_tries} times"
+def _check_tries(again: Sequence[Begun], *, is_begun: bool) -> None:
+    """Refuse tasks whose process died too often; `is_begun` says that others were done before."""
+    for number, _, next_try in again:
+        if next_try <= MOST_TRIES:
+            continue
+        died = f"the process at task {number + 1} died {next_try - 1} times"
         if not is_begun and hasattr(sys.modules["__main__"], "__file__"):
             raise GraphbamError(
                 f"{died}, and no task was done before. Every process reads the script anew: put what it does below "
                 "`if __name__ == '__main__':`. If it is there, most likely memory ran out: use fewer processes."
             )
         raise GraphbamError(f"{died}; most likely memory ran out. Use fewer processes.")
-    return number, what, n_tries + 1
 
 
 class Dask:
@@ -180,7 +189,7 @@ class Dask:
         self.client = client
         self.n_workers = max(1, sum(one["nthreads"] for one in client.scheduler_info()["workers"].values()))
 
-    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+    def run(self, function: Callable[[Task], Output], tasks: Iterable[Task]) -> Iterator[tuple[int, Output]]:
         distributed = _import("distributed", "executor of Dask")
         numbered = enumerate(tasks)
 
@@ -208,7 +217,7 @@ class Ray:
             ray.init(include_dashboard=False, log_to_driver=False)
         self.n_workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
 
-    def run(self, function: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[tuple[int, Answer]]:
+    def run(self, function: Callable[[Task], Output], tasks: Iterable[Task]) -> Iterator[tuple[int, Output]]:
         remote = self.ray.remote(function).options(max_retries=MOST_TRIES - 1)
         numbered, at_work = enumerate(tasks), dict[Any, int]()
         while True:

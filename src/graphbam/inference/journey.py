@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 import graphbam
 from graphbam.errors import ConfigError, GraphbamError, Setting
 from graphbam.graphs.graph import BoolMatrix
 from graphbam.graphs.knowledge import Knowledge
-from graphbam.inference.answers import kinds_of_targets, read_pairs, tell_of_rows
+from graphbam.inference.answers import kinds_of_targets, read_pairs, set_apart, tell_of_rows
 from graphbam.inference.bars import listening
 from graphbam.inference.blocks import (
     WHOLE_UP_TO,
@@ -262,38 +261,26 @@ def _finish_sparse(
     if networks.colliders is not None:
         raise ConfigError(
             f"the second network is asked about up to {MATRIX_UP_TO} columns, and there are {len(ready.names)}. Use ",
-            Setting("directions", "one-pass"),
-            " or ",
-            Setting("directions", "none"),
-            ".",
+            *(Setting("directions", "one-pass"), " or ", Setting("directions", "none"), "."),
         )
     pairs, stability = joined.pairs, None
     if config.stability:
-        stability = count_links(
-            pairs,
-            ready,
-            functools.partial(_join_resamples, config, networks, joined.plan),
-            config,
-            progress or be_silent,
-        )
+        ask = functools.partial(_join_resamples, config, networks, joined.plan)
+        stability = count_links(pairs, ready, ask, config, progress or be_silent)
     place = ready.varying
-    told: dict[str, Any] = {"hidden_causes": pairs.hidden, "ancestors": pairs.ancestor, "stability": stability}
-    told |= {"directions": pairs.direction, "compelled": pairs.compelled} if networks.one_pass else {}
+    fields: dict[str, Any] = {"hidden_causes": pairs.hidden, "ancestors": pairs.ancestor, "stability": stability}
+    fields |= {"directions": pairs.direction, "compelled": pairs.compelled} if networks.one_pass else {}
     constant = tuple(ready.names[k] for k in np.setdiff1d(np.arange(len(ready.names)), place).tolist())
     where = np.stack([place[pairs.i], place[pairs.j]], axis=1)
     classes = pairs.classes.astype(np.float64)
-    told |= {"elsewhere": joined.elsewhere, "constant": constant, **about, "knowledge": None}
+    fields |= {"elsewhere": joined.elsewhere, "constant": constant, **about, "knowledge": None}
     kind_d = kinds_of_targets(ready)
-    told["experiments"] = None if kind_d is None else _tell_apart(kind_d[where])  # known before knowledge is followed
-    result = SparseResult(pairs=where, probabilities=classes, **told).with_knowledge(config.knowledge)
+    if kind_d is not None:  # known before knowledge is followed
+        fields["experiments"] = set_apart(*kind_d[where].T)
+    result = SparseResult(pairs=where, probabilities=classes, **fields).with_knowledge(config.knowledge)
     if kind_d is None or len(result.pairs) == len(where):
         return result
-    return dataclasses.replace(result, experiments=_tell_apart(kind_d[result.pairs]))
-
-
-def _tell_apart(kinds_n2: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether an experiment set one of two columns without the other, by `kinds_of_targets`."""
-    return (kinds_n2[:, 0] != kinds_n2[:, 1]) & (kinds_n2 >= 0).all(axis=1)
+    return dataclasses.replace(result, experiments=set_apart(*kind_d[result.pairs].T))
 
 
 def _describe_answer(

@@ -79,8 +79,8 @@ class Said(NamedTuple):
 
     def each_table(self, n_passes: int) -> list[Said]:
         """What was said of each table: a mean over its passes, which follow each other."""
-        told = {name: p for name, p in self._asdict().items() if p is not None}
-        means = {name: p.reshape(-1, n_passes, *p.shape[1:]).mean(axis=1) for name, p in told.items()}
+        said = {name: p for name, p in self._asdict().items() if p is not None}
+        means = {name: p.reshape(-1, n_passes, *p.shape[1:]).mean(axis=1) for name, p in said.items()}
         return [Said(**{name: p[k] for name, p in means.items()}) for k in range(len(self.classes) // n_passes)]
 
 

@@ -25,6 +25,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphbam.graphs.graph import Indices
+
 MOST_CANDIDATES = 30
 """Candidates of a column, half of them by plain and half by partial correlations."""
 
@@ -48,8 +50,6 @@ SHUFFLES = 8
 
 SAME = 0.99
 """Correlation from which two views of a column are one."""
-
-Indices = NDArray[np.int64]
 
 
 class Candidates(NamedTuple):

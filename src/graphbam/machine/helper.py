@@ -16,13 +16,13 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 from graphbam.errors import GraphbamError
 
-Answer = TypeVar("Answer")
-Told: TypeAlias = tuple[Any] | GraphbamError | None
+Output = TypeVar("Output")
+Reply: TypeAlias = tuple[Any] | GraphbamError | None
 """An answer, or why there is none; None for what nobody expects, and the job is done again by those who asked."""
 
 
 class Helper:
-    """Does what it is told, one job after another, from the start to the end of the `with` statement.
+    """Does what it is asked, one job after another, from the start to the end of the `with` statement.
 
     Where there is one core only, or the process fails, jobs are done here instead.
 
@@ -38,7 +38,7 @@ class Helper:
         self._n_cores = _count_cores() if n_cores is None else n_cores
         self._process: subprocess.Popen[bytes] | None = None
         self._n_begun = self._n_heard = 0
-        self._told: dict[int, Told] = {}
+        self._replies: dict[int, Reply] = {}
 
     def __enter__(self) -> Self:
         """Start the process, where there is a core for it."""
@@ -55,18 +55,18 @@ class Helper:
             self._process.communicate()
             self._process = None
 
-    def begin(self, job: Callable[..., Answer], *arguments: Any) -> Callable[[], Answer]:
+    def begin(self, job: Callable[..., Output], *arguments: Any) -> Callable[[], Output]:
         """Hand over a job, a function that a module defines; what comes back waits for its answer.
 
         A large job waits for large answers before it: pipes hold little.
         """
         number = self._send((job, arguments))
 
-        def wait() -> Answer:
-            told = None if number is None else self._hear(number)
-            if isinstance(told, GraphbamError):
-                raise told
-            answer: Answer = job(*arguments) if told is None else told[0]
+        def wait() -> Output:
+            reply = None if number is None else self._hear(number)
+            if isinstance(reply, GraphbamError):
+                raise reply
+            answer: Output = job(*arguments) if reply is None else reply[0]
             return answer
 
         return wait
@@ -84,17 +84,17 @@ class Helper:
         self._n_begun += 1
         return self._n_begun
 
-    def _hear(self, number: int) -> Told:
+    def _hear(self, number: int) -> Reply:
         """The answer to a job, after those before it."""
         while self._process is not None and self._n_heard < number:
             assert self._process.stdout is not None
             try:
-                told: Told = pickle.load(self._process.stdout)
+                reply: Reply = pickle.load(self._process.stdout)
             except (OSError, EOFError, pickle.UnpicklingError):  # it has ended
                 break
             self._n_heard += 1
-            self._told[self._n_heard] = told
-        return self._told.pop(number, None)
+            self._replies[self._n_heard] = reply
+        return self._replies.pop(number, None)
 
 
 def work() -> None:
@@ -112,7 +112,7 @@ def work() -> None:
             answers.flush()
 
 
-def _try(job: Callable[..., Any], arguments: tuple[Any, ...]) -> Told:
+def _try(job: Callable[..., Any], arguments: tuple[Any, ...]) -> Reply:
     try:
         return (job(*arguments),)
     except GraphbamError as error:

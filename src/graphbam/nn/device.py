@@ -13,7 +13,7 @@ from torch import Tensor
 from graphbam.errors import ConfigError, Setting
 
 Rest = ParamSpec("Rest")
-Result = TypeVar("Result")
+Output = TypeVar("Output")
 
 TRITON = find_spec("triton") is not None
 """Whether Triton is installed; it comes with the CUDA build of PyTorch, and its compiler needs it on a GPU."""
@@ -38,8 +38,8 @@ def choose_device(device: str = "auto") -> torch.device:
 
 
 def compiled_on_gpu(
-    function: Callable[Concatenate[Tensor, Rest], Result],
-) -> Callable[Concatenate[Tensor, Rest], Result]:
+    function: Callable[Concatenate[Tensor, Rest], Output],
+) -> Callable[Concatenate[Tensor, Rest], Output]:
     """Compile a function, once for all shapes, where its first argument is on a GPU: few launches instead of many.
 
     Examples
@@ -52,11 +52,11 @@ def compiled_on_gpu(
     """
 
     @functools.cache
-    def compiled() -> Callable[Concatenate[Tensor, Rest], Result]:
+    def compiled() -> Callable[Concatenate[Tensor, Rest], Output]:
         return torch.compile(function, dynamic=True)
 
     @functools.wraps(function)
-    def call(first: Tensor, /, *args: Rest.args, **kwargs: Rest.kwargs) -> Result:
+    def call(first: Tensor, /, *args: Rest.args, **kwargs: Rest.kwargs) -> Output:
         return (compiled() if TRITON and first.is_cuda else function)(first, *args, **kwargs)
 
-    return cast(Callable[Concatenate[Tensor, Rest], Result], call)
+    return cast(Callable[Concatenate[Tensor, Rest], Output], call)

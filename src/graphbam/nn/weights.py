@@ -283,9 +283,9 @@ def answer_probabilities(
     >>> {name: round(p[name][0, 0, 1].item(), 3) for name in ANSWERS}
     {'direction': 0.5, 'compelled': 0.333, 'hidden': 0.119, 'ancestor': 0.5}
     """
-    told = {name: warm(logits[name], calibration.get(name, {}), share) for name in ANSWERS}
-    p = {name: told[name].sigmoid() for name in ("direction", "hidden", "ancestor")}
-    ways = torch.stack([told["compelled"], told["compelled"].mT, torch.zeros_like(told["compelled"])])
+    warmed = {name: warm(logits[name], calibration.get(name, {}), share) for name in ANSWERS}
+    p = {name: warmed[name].sigmoid() for name in ("direction", "hidden", "ancestor")}
+    ways = torch.stack([warmed["compelled"], warmed["compelled"].mT, torch.zeros_like(warmed["compelled"])])
     return p | {"compelled": ways.softmax(0)[0]}
 
 

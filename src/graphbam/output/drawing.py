@@ -8,15 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphbam.graphs.graph import Graph, directed_part, undirected_part
-from graphbam.output.layout import Layout, lay_out
+from graphbam.output.layout import Array, Layout, lay_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 Kind = Literal["link", "moral", "hidden", "back"]
 
 INK, QUIET, LINE, PAPER = "#1f2933", "#7b8794", "#6b7a8a", "#ffffff"

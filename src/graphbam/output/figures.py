@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.errors import ConfigError, GraphbamError, GraphError
+from graphbam.errors import ConfigError, GraphbamError, GraphError, spell_count
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON, Graph
 from graphbam.output.drawing import (
@@ -34,7 +34,7 @@ from graphbam.output.drawing import (
     measure_width,
     shorten,
 )
-from graphbam.output.layout import can_lay_out, start_engine
+from graphbam.output.layout import Array, can_lay_out, start_engine
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from graphbam.result import Result
 
-Array = NDArray[np.float64]
 
 DEPTH_COLOURS = ("#12466b", "#1f6f8b", "#2f9c95", "#7fb069", "#e6aa3c", "#dd6e42", "#b23a48")
 """From causes to effects; deeper levels repeat the last colour."""
@@ -487,7 +486,7 @@ def _tell_left_out(n_lines: int, n_names: int) -> str:
 
 def _headline(source: Result | Graph, strokes: list[Stroke], cut: Cut) -> str:
     n_direct, n_arrows = sum(stroke.kind == "link" for stroke in strokes), sum(stroke.is_directed for stroke in strokes)
-    links = f"{n_direct} link{'' if n_direct == 1 else 's'}"
+    links = spell_count(n_direct, "link")
     if n_arrows or any(stroke.sure is not None for stroke in strokes):
         links += f", {n_arrows or 'none'} directed"
     parts = [f"{len(source.names)} variables", links]

@@ -81,8 +81,8 @@ def lay_out(
     [0, 1, 2]
     """
     sizes = np.asarray(size_d2, dtype=float)
-    told: dict[str, Any] = {"sizes": sizes.tolist(), "links": [list(link) for link in links], "frame": list(frame)}
-    found = _run(told, is_dense)
+    drawing: dict[str, Any] = {"sizes": sizes.tolist(), "links": [list(link) for link in links], "frame": list(frame)}
+    found = _run(drawing, is_dense)
     routes = [np.array(route, dtype=float) for route in found["routes"]]
     width, height = found["size"]
     return Layout(np.array(found["places"], dtype=float).reshape(-1, 2), routes, (width, height))
@@ -147,9 +147,9 @@ def start_engine() -> None:
             _engines[:] = [_Engine()]
 
 
-def _run(told: dict[str, Any], is_dense: bool) -> Any:
+def _run(drawing: dict[str, Any], is_dense: bool) -> Any:
     start_engine()
-    return _engines[0].ask([json.dumps(told), is_dense])
+    return _engines[0].ask([json.dumps(drawing), is_dense])
 
 
 def read_template(name: str) -> str:

@@ -20,13 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import graphbam
+from graphbam.errors import spell_count
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON, Graph
 from graphbam.output.files import Link, list_links, take_page, write_text
-from graphbam.output.layout import LIBRARIES, read_template, read_vendored
+from graphbam.output.layout import LIBRARIES, Array, read_template, read_vendored
 from graphbam.result import OrientedGraph, Result, suspect_children
-
-Array = NDArray[np.float64]
 
 ROWS_SHOWN = 300
 """Points in a scatter plot."""
@@ -94,7 +93,7 @@ def render_card(result: Result, n_links: int = 8) -> str:
     mind = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in said if sentence)
     return (
         f"<div><p><b>{html.escape(_short_source(result))}</b> · {result.n_variables} variables · "
-        f"{len(links)} link{'' if len(links) == 1 else 's'} {Cut()}</p>"
+        f"{spell_count(len(links), 'link')} {Cut()}</p>"
         + (f"<ul>{mind}</ul>" if mind else "")
         + _draw_inline(result)
         + _spell_links(links, n_links)
@@ -114,7 +113,7 @@ def render_graph_card(graph: Graph, n_links: int = 8) -> str:
     notes = graph.notes if isinstance(graph, OrientedGraph) else ()
     links = list_links(graph)
     said = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-    head = f"<p>{graph.n_variables} variables · {len(links)} link{'' if len(links) == 1 else 's'}</p>"
+    head = f"<p>{graph.n_variables} variables · {spell_count(len(links), 'link')}</p>"
     mind = f"<ul>{said}</ul>" if said else ""
     return f"<div>{head}{mind}{_draw_inline(graph)}{_spell_links(links, n_links)}</div>"
 
@@ -197,37 +196,36 @@ def build_model(result: Result, cut: Cut | None = None) -> dict[str, Any]:
 def _model_pairs(
     result: Result, i: NDArray[np.int64], j: NDArray[np.int64], precision_dd: Array | None
 ) -> dict[str, Any]:
+    """Columns of pairs by name; None for what the result does not say."""
     p_n3 = result.probabilities[i, j]
-    pairs: dict[str, Any] = {
+
+    def column(p_dd: Array | None, back: bool = False) -> list[float] | None:
+        return None if p_dd is None else _round(p_dd[j, i] if back else p_dd[i, j], 3).tolist()
+
+    compelled_dd = result.compelled_probabilities if result.has_directions else None
+    return {
         "i": i.tolist(),
         "j": j.tolist(),
         "skeleton": _floor(p_n3[:, SKELETON]).tolist(),
         "moral": _floor(p_n3[:, MORAL]).tolist(),
         "via": suspect_children(result)[i, j].tolist(),
         "fixed": _find_fixed(result, i, j),
-        "forward": None,
-        "backward": None,
-        "way": None,
+        "forward": column(compelled_dd),
+        "backward": column(compelled_dd, back=True),
+        "way": column(None if result.directions is None else result.arrow_probabilities),
         "hidden": None if result.hidden_causes is None else _floor(result.hidden_causes[i, j]).tolist(),
-        "upstream": None,
-        "downstream": None,
-        "stability": None,
-        "partial": None,
+        "upstream": column(result.ancestors),
+        "downstream": column(result.ancestors, back=True),
+        "stability": column(result.stability),
+        "partial": None if precision_dd is None else _round(_partial(precision_dd, i, j), 4).tolist(),
     }
-    if result.has_directions:
-        pairs["forward"] = _round(result.compelled_probabilities[i, j], 3).tolist()
-        pairs["backward"] = _round(result.compelled_probabilities[j, i], 3).tolist()
-    ways = None if result.directions is None else result.arrow_probabilities
-    ordered = {"way": ways, "upstream": result.ancestors}
-    pairs |= {name: None if p_dd is None else _round(p_dd[i, j], 3).tolist() for name, p_dd in ordered.items()}
-    if result.ancestors is not None:
-        pairs["downstream"] = _round(result.ancestors[j, i], 3).tolist()
-    if result.stability is not None:
-        pairs["stability"] = _round(result.stability[i, j], 3).tolist()
-    if precision_dd is not None:
-        scale_d = np.sqrt(precision_dd.diagonal())
-        pairs["partial"] = _round(-precision_dd[i, j] / (scale_d[i] * scale_d[j]), 4).tolist()
-    return pairs
+
+
+def _partial(precision_dd: Array, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array:
+    """Partial correlations of pairs, from an inverse covariance."""
+    scale_d = np.sqrt(precision_dd.diagonal())
+    partial_n: Array = -precision_dd[i, j] / (scale_d[i] * scale_d[j])
+    return partial_n
 
 
 def _model_graphs(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphbam.errors import spell_count
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON, one_line
 from graphbam.questions.rows import find_variable
@@ -59,9 +60,8 @@ class MarkovBlanket:
         return name in self.variables
 
     def __str__(self) -> str:
-        n = len(self.variables)
         members = self.table[self.table["member"]]
-        head = f"Markov blanket of {self.name}, {n} variable{'' if n == 1 else 's'} {self.cut}"
+        head = f"Markov blanket of {self.name}, {spell_count(len(self.variables), 'variable')} {self.cut}"
         if self.cut.fdr is not None:  # is a share of all pairs that are chosen, of which these are a part
             head += f" among all pairs of the table, {float((1 - members['probability']).sum()):.1f} of these"
         width = max((len(one_line(name)) for name in members["variable"]), default=0)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.errors import GraphError, KnowledgeError, ResultError
+from graphbam.errors import GraphError, KnowledgeError, ResultError, name_some
 from graphbam.graphs.cut import Cut
 from graphbam.graphs.equivalence import close_under_meek, dag_to_cpdag
 from graphbam.graphs.graph import SKELETON, Adjacency, BoolMatrix, Graph, directed_part, is_dag, one_line, skeleton
@@ -83,9 +83,8 @@ class Comparison:
         ]
         for change in ("lost", "gained", "turned"):
             rows = self.table[self.table["change"] == change].to_dict("records")
-            shown = ", ".join(_spell_change(row) for row in rows[:MOST_NAMED])
-            more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
-            lines += [f"  {_CALLED.get(change, change)}: {shown}{more}"] if rows else []
+            shown = name_some([_spell_change(row) for row in rows[:MOST_NAMED]], len(rows))
+            lines += [f"  {_CALLED.get(change, change)}: {shown}"] if rows else []
         gap = self.table["difference"].abs()
         lines.append(f"probabilities of a link differ by {gap.mean():.2f} on average, by {gap.max():.2f} at most")
         for names_of_one, said in ((self.only_here, "only here"), (self.only_there, "only in the other")):

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphbam.errors import ResultError
-from graphbam.graphs.graph import MORAL, NONE, SKELETON, Matrix, one_line
-from graphbam.questions.rows import ROWS_PER_TERM, Association, Rows, Vector, find_pair
+from graphbam.graphs.graph import MORAL, NONE, SKELETON, Matrix, Vector, one_line
+from graphbam.questions.rows import ROWS_PER_TERM, Association, Rows, find_pair
 from graphbam.result import OrientedGraph, Result, suspect_children
 
 if TYPE_CHECKING:

@@ -111,8 +111,8 @@ class Roles:
             f"{self.n_draws} graphs drawn from the probabilities."
         ]
         for role in ROLES:
-            told = self.table[self.table[role] >= LEAST_TOLD].sort_values(role, ascending=False, kind="stable")
-            listed = ", ".join(f"{row['variable']} {row[role]:.2f}" for row in told.to_dict("records"))
+            likely = self.table[self.table[role] >= LEAST_TOLD].sort_values(role, ascending=False, kind="stable")
+            listed = ", ".join(f"{row['variable']} {row[role]:.2f}" for row in likely.to_dict("records"))
             lines.append(f"  {role + 's:':<13}{listed or f'none above {LEAST_TOLD}'}")
         return "\n".join(map(one_line, [*lines, *self._say_sets(), *self._say_doubts()]))
 

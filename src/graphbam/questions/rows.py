@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbam.errors import ResultError
-from graphbam.graphs.graph import BoolMatrix, Matrix
+from graphbam.graphs.graph import BoolMatrix, Matrix, Vector
 from graphbam.result import Result
-
-Vector = NDArray[np.float64]
 
 LEAST_ROWS = 10
 """Of fewer rows nothing is said."""

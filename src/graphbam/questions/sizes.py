@@ -25,8 +25,8 @@ import numpy as np
 
 from graphbam.errors import ResultError
 from graphbam.graphs.cut import Cut
-from graphbam.graphs.graph import BoolMatrix
-from graphbam.questions.rows import Rows, Vector
+from graphbam.graphs.graph import BoolMatrix, Vector
+from graphbam.questions.rows import Rows
 from graphbam.result import Result
 
 if TYPE_CHECKING:

@@ -56,6 +56,14 @@ class Tables:
     """Which cells were set by an intervention, bool. None: none was, in any table."""
 
 
+class Shape(NamedTuple):
+    """Size of a batch, in the order of the axes of `Tables.x_bmd`."""
+
+    n_tables: int
+    n_samples: int
+    n_variables: int
+
+
 class Values(NamedTuple):
     """What is known of the rows so far: tensors that are filled in place, level by level."""
 
@@ -107,21 +115,13 @@ def sample_tables(
             rng, config, n_tables=n_tables, n_variables=n_variables, n_samples=n_samples, device_type=device.type
         )
         return run_plan(plan, device)
-    shape = Shape(n_tables, n_variables, n_samples)
+    shape = Shape(n_tables, n_samples, n_variables)
     groups = split_batch(fork(rng), config, shape)
     parts = [_sample_group(rng, config, group, shape, device) for group in groups]
     return _join_tables(parts, torch.cat([group.tables for group in groups]))
 
 
 # ── which tables come from which world ──────────────────────────────────────────────────────────────────────
-
-
-class Shape(NamedTuple):
-    """Size of a batch."""
-
-    n_tables: int
-    n_variables: int
-    n_samples: int
 
 
 class TableGroup(NamedTuple):

@@ -35,9 +35,8 @@ import pandas as pd
 
 from graphbam.errors import ConfigError, Setting
 from graphbam.tables.spelling import UNITS, blank_missing, find_stray, list_units, read_dates, read_spelled
+from graphbam.tables.table import Matrix, Vector
 
-Vector: TypeAlias = npt.NDArray[np.float64]
-Matrix: TypeAlias = npt.NDArray[np.float64]
 Levels: TypeAlias = Sequence[Hashable] | Mapping[Any, float]
 Encode: TypeAlias = bool | str | Collection[str] | Mapping[str, Levels]
 """Whether text and dates may be coded; or of which columns; or all, with the levels of some in order, or by number."""

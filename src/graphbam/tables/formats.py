@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from graphbam.errors import SeveralTablesError, TableError
+from graphbam.errors import SeveralTablesError, TableError, name_some
 from graphbam.tables.limit import ALL, RowLimit
 from graphbam.tables.textfile import Opener, Parsed, parse_text
 
@@ -283,7 +283,7 @@ def _is_table(name: str) -> bool:
 
 def _choose(wanted: str, found: Sequence[str], where: str, what: str) -> str:
     """The part that was asked for, or the only one."""
-    shown = ", ".join(map(repr, found[:8])) + (f" and {len(found) - 8} more" if len(found) > 8 else "")
+    shown = name_some([repr(name) for name in found[:8]], len(found))
     if wanted:
         if wanted not in found:
             raise TableError(

@@ -1,4 +1,4 @@
-"""Which cells an experiment set: told by a mask, by a column that lists targets, or by one table per experiment.
+"""Which cells an experiment set: said by a mask, by a column that lists targets, or by one table per experiment.
 
     mask                        0 or 1 for every cell, as an array, a table with the same columns, or the `Path` of a
                                 file with one; rows with labels are matched by these
@@ -19,11 +19,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from graphbam.errors import Setting, TableError
+from graphbam.errors import Setting, TableError, spell_count
 from graphbam.tables.columns import Encode
 from graphbam.tables.limit import ALL, RowLimit
 from graphbam.tables.read import Loaded, load_frame, not_among, read_table, take_rows, unique_names
-from graphbam.tables.table import BoolMatrix, Table, spell_columns, spell_count
+from graphbam.tables.table import BoolMatrix, Table, spell_columns
 
 Interventions: TypeAlias = Any
 """What users may give: a mask, the name of a column, a mapping from targets to tables, or None."""
@@ -304,6 +304,6 @@ def _load_each(tables: Mapping[Any, Any], limit: RowLimit) -> tuple[dict[Any, pd
         names, renamed = unique_names(list(one.frame.columns))
         frame = one.frame if rows is None else take_rows(one.frame, rows)
         frames[targets] = frame.set_axis(pd.Index(names, dtype=object), axis=1)
-        told = limit.tell(one.n_rows)  # is said of all together
-        changes += [change for change in one.changes if change not in told] + renamed
+        of_all = limit.tell(one.n_rows)  # is said of all together
+        changes += [change for change in one.changes if change not in of_all] + renamed
     return frames, list(dict.fromkeys(changes)), n_rows

@@ -9,12 +9,10 @@ is done to a table afterwards is done to these rows alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Indices: TypeAlias = npt.NDArray[np.int64]
+from graphbam.tables.table import Indices
 
 
 @dataclass(frozen=True)

@@ -34,22 +34,18 @@ import dataclasses
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphbam.errors import Setting, TableError
+from graphbam.errors import Setting, TableError, name_some, spell_count
 from graphbam.tables.algebra import find_axes, multiply
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
 from graphbam.tables.domain import correlate, describe_table
 from graphbam.tables.rows import MOST_ROWS, RowOrder, count_rows, find_copies, leave_experiments, read_order
-from graphbam.tables.table import BoolMatrix, Matrix, Table, spell_columns, spell_count
-
-Indices: TypeAlias = npt.NDArray[np.int64]
-BoolVector: TypeAlias = npt.NDArray[np.bool_]
+from graphbam.tables.table import BoolMatrix, BoolVector, Indices, Matrix, Table, spell_columns
 
 CODES = (-9.0, -99.0, 99.0, -999.0, 999.0, -9999.0, 9999.0, -99999.0, 99999.0)
 """Numbers that often stand for a missing value."""
@@ -317,10 +313,10 @@ def _blank_codes(names: Sequence[str], x_md: Matrix, notes: Notes) -> Matrix:
             notes.warnings.append(f"{where} lies far from all other values; if it stands for missing, empty that cell")
             continue
         x_md = np.where(here_md, np.nan, x_md)
-        told = f"{where} ({spell_count(here_md.sum(), 'cell')}) counted as missing"
-        notes.changes.append(f"{told}: it lies further from all other values than these lie from each other")
+        done = f"{where} ({spell_count(here_md.sum(), 'cell')}) counted as missing"
+        notes.changes.append(f"{done}: it lies further from all other values than these lie from each other")
         keep = Setting("keep_codes", True).as_both()
-        notes.warnings.append(f"{told}; if it is a number like the others, set {keep}")
+        notes.warnings.append(f"{done}; if it is a number like the others, set {keep}")
     return x_md
 
 
@@ -407,7 +403,7 @@ def _drop_gappy_columns(cells: _Cells, policy: Missing, source: str, notes: Note
     if not gappy.any():
         return cells
     lost = [f"{cells.names[k]!r} ({share[k]:.0%} missing)" for k in np.flatnonzero(gappy)]
-    listed = ", ".join(lost[:8]) + (f" and {len(lost) - 8} more" if len(lost) > 8 else "")
+    listed = name_some(lost[:8], len(lost))
     if (~gappy).sum() < 2:
         raise TableError(
             f"{source}: too little is known of {listed}, and fewer than two columns are left. Fill the gaps, or use ",
@@ -445,24 +441,34 @@ def _check_meetings(gaps: BoolMatrix, names: Sequence[str], source: str, notes: 
 
 
 def _close_gaps(cells: _Cells, policy: Missing, source: str, notes: Notes) -> _Cells:
-    x_md, gaps, names = cells.x_md, cells.missing_md, cells.names
-    hit = np.asarray(gaps.any(axis=1))
-    if not hit.any():
+    """Leave out the rows with missing cells, or fill these in."""
+    gappy = np.asarray(cells.missing_md.any(axis=1))
+    if not gappy.any():
         return cells
-    if policy == "drop" or (policy == "auto" and hit.mean() <= MAX_ROWS_DROPPED):
-        if (~hit).sum() < LEAST_ROWS:
-            raise TableError(
-                f"{source}: {(~hit).sum()} of {len(x_md)} rows are complete, and {LEAST_ROWS} are the least. Use ",
-                Setting("missing", "impute"),
-                ", or leave out the columns with most gaps.",
-            )
-        notes.changes.append(f"{spell_count(hit.sum(), 'row')} of {len(x_md)} with missing values left out")
-        if hit.mean() > MAX_ROWS_DROPPED:
-            notes.warnings.append(
-                f"{hit.sum()} of {len(x_md)} rows ({hit.mean():.0%}) left out for missing values: what holds for the "
-                "complete rows need not hold for them"
-            )
-        return cells.keep(rows=~hit)
+    if policy == "drop" or (policy == "auto" and gappy.mean() <= MAX_ROWS_DROPPED):
+        return _drop_gappy_rows(cells, gappy, source, notes)
+    return _fill_cells(cells, source, notes)
+
+
+def _drop_gappy_rows(cells: _Cells, gappy: BoolVector, source: str, notes: Notes) -> _Cells:
+    n_rows, n_gappy = len(gappy), int(gappy.sum())
+    if n_rows - n_gappy < LEAST_ROWS:
+        raise TableError(
+            f"{source}: {n_rows - n_gappy} of {n_rows} rows are complete, and {LEAST_ROWS} are the least. Use ",
+            Setting("missing", "impute"),
+            ", or leave out the columns with most gaps.",
+        )
+    notes.changes.append(f"{spell_count(n_gappy, 'row')} of {n_rows} with missing values left out")
+    if gappy.mean() > MAX_ROWS_DROPPED:
+        notes.warnings.append(
+            f"{n_gappy} of {n_rows} rows ({gappy.mean():.0%}) left out for missing values: what holds for the "
+            "complete rows need not hold for them"
+        )
+    return cells.keep(rows=~gappy)
+
+
+def _fill_cells(cells: _Cells, source: str, notes: Notes) -> _Cells:
+    x_md, gaps, names = cells.x_md, cells.missing_md, cells.names
     _check_meetings(gaps, names, source, notes)
     filled = f"{spell_count(gaps.sum(), 'missing value')} ({gaps.mean():.1%} of cells)"
     most = gaps.mean(axis=0).argmax()

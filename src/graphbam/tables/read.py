@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from graphbam.errors import Setting, TableError
+from graphbam.errors import Setting, TableError, spell_count
 from graphbam.tables.columns import MOST_LEVELS, Coded, Encode, check_encode, code_column, is_asked, scale_levels
 from graphbam.tables.formats import LONG, PACKINGS, PART, SUFFIXES, ZIP, find_suffix, parse_file, parse_long
 from graphbam.tables.limit import ALL, RowLimit
-from graphbam.tables.table import Matrix, Table, spell_columns, spell_count
+from graphbam.tables.table import Matrix, Table, spell_columns
 from graphbam.tables.textfile import Parsed
 
 _SAMPLE_NAME = re.compile(r"(sample|subject|patient|participant|case|cell|donor|row|obs|gsm)[\W_]*\d+$", re.IGNORECASE)

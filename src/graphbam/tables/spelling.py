@@ -6,13 +6,12 @@ import calendar
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-Vector: TypeAlias = npt.NDArray[np.float64]
+from graphbam.tables.table import Vector
 
 MISSING_WORDS = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "missing"})
 """Cells read as missing, in any case and with any space around them."""

@@ -9,7 +9,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from graphbam.errors import name_some
+
+Vector: TypeAlias = npt.NDArray[np.float64]
+Indices: TypeAlias = npt.NDArray[np.int64]
 Matrix: TypeAlias = npt.NDArray[np.float64]
+BoolVector: TypeAlias = npt.NDArray[np.bool_]
 BoolMatrix: TypeAlias = npt.NDArray[np.bool_]
 
 
@@ -53,13 +58,6 @@ class Table:
         return self.x_md.shape[0], self.x_md.shape[1]
 
 
-def spell_count(n: int, noun: str) -> str:
-    """One of them, or several."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
 def spell_columns(names: Sequence[str]) -> str:
     """Spell out column names: "column 'a'", "columns 'a', 'b' and 7 more"."""
-    shown = ", ".join(map(repr, names[:8]))
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return f"column{'s' if len(names) > 1 else ''} {shown}{more}"
+    return f"column{'s' if len(names) > 1 else ''} {name_some([repr(name) for name in names[:8]], len(names))}"

@@ -23,7 +23,8 @@ import pandas as pd
 
 from graphbam.errors import TableError
 from graphbam.tables.limit import ALL, RowLimit
-from graphbam.tables.spelling import MISSING_WORDS, Vector, blank_missing, find_marks, read_spelled
+from graphbam.tables.spelling import MISSING_WORDS, blank_missing, find_marks, read_spelled
+from graphbam.tables.table import Vector
 
 Opener: TypeAlias = Callable[[], BinaryIO]
 """Opens a file at its beginning, as often as asked."""

@@ -17,9 +17,9 @@ from graphbam.nn.edge_net import ANSWERS, CLASSES
 from graphbam.nn.structures import CANDIDATE
 from graphbam.nn.weights import Calibration, LoadedColliders, LoadedWeights, spread_doubt, warm
 from graphbam.simulation.config import UNSEEN, SimulationConfig
-from graphbam.simulation.values import Tables
+from graphbam.simulation.values import Shape, Tables
 from graphbam.training.config import StructureConfig, TrainConfig
-from graphbam.training.data import Shape, draw_tables, mark_tables, rows_of_tables, simulate_structures
+from graphbam.training.data import draw_tables, mark_tables, rows_of_tables, simulate_structures
 
 SHAPES = ((5, 300), (10, 100), (10, 500), (20, 200), (20, 600), (40, 100), (40, 400), (80, 200), (100, 60))
 """Variables and samples of the tables that the fit sees."""

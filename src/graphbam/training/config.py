@@ -22,7 +22,8 @@ from graphbam.nn.network import Config, Network
 from graphbam.simulation.config import SimulationConfig
 
 if TYPE_CHECKING:
-    from graphbam.training.data import AnyBatch, Shape
+    from graphbam.simulation.values import Shape
+    from graphbam.training.data import AnyBatch
 
 Forward = Callable[..., Tensor]
 

@@ -29,7 +29,7 @@ from graphbam.nn.immorality_net import ImmoralityNetConfig
 from graphbam.nn.structures import CANDIDATE, Structures, find_structures, gather_columns
 from graphbam.nn.weights import ROWS_PER_CHUNK, LoadedWeights, load_weights
 from graphbam.simulation.config import SimulationConfig
-from graphbam.simulation.values import Tables, sample_tables
+from graphbam.simulation.values import Shape, Tables, sample_tables
 from graphbam.tables.prepare import fill_gaps, standardise
 from graphbam.tables.rows import count_rows_each
 from graphbam.training.config import StructureConfig, TrainConfig, task_of
@@ -42,14 +42,6 @@ MOST_ATTEMPTS = 20
 
 
 # ── batches ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Shape(NamedTuple):
-    """Size of one batch."""
-
-    n_tables: int
-    n_samples: int
-    n_variables: int
 
 
 class Batch(NamedTuple):

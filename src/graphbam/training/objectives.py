@@ -15,12 +15,11 @@ from graphbam.nn.device import compiled_on_gpu
 from graphbam.nn.edge_net import CLASSES, EdgeNet, EdgeNetConfig
 from graphbam.nn.immorality_net import ImmoralityNet, ImmoralityNetConfig
 from graphbam.nn.structures import CANDIDATE, NEIGHBOUR, PARENT
-from graphbam.simulation.values import Tables
+from graphbam.simulation.values import Shape, Tables
 from graphbam.training.config import Forward, Objective, StructureConfig, Task, TrainConfig, register_task
 from graphbam.training.data import (
     AnswerBatch,
     Batch,
-    Shape,
     StructureBatch,
     draw_tables,
     mark_tables,
@@ -171,12 +170,26 @@ def child_loss(logits_bd: Tensor, roles_bd: Tensor, children_bd: Tensor) -> Chil
 # ── tasks ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class TableTask(Task):
+    """What tasks on whole tables share."""
+
+    network_type = EdgeNet
+
+    def example(self, device: torch.device) -> tuple[Tensor, ...]:
+        """A few tables, and their rows."""
+        return example_tables(7, 402, 83, device=device), torch.full((7,), 402.0, device=device)
+
+    def work(self, config: TrainConfig, shape: Shape) -> Work:
+        """That of whole tables."""
+        assert isinstance(config.network, EdgeNetConfig)
+        return forward_work(config.network, *shape)
+
+
 @register_task
-class EdgeTask(Task):
+class EdgeTask(TableTask):
     """Classes of all pairs of variables of whole tables."""
 
     name = "edges"
-    network_type = EdgeNet
     reported = ("loss", "classes", "edges", "penalty")
 
     def burst(self, rng: torch.Generator, config: TrainConfig, shape: Shape, device: torch.device) -> Batch:
@@ -192,22 +205,12 @@ class EdgeTask(Task):
         total = loss.total()
         return Objective(total * weigh_tables(batch.shape), (total, *loss))
 
-    def example(self, device: torch.device) -> tuple[Tensor, ...]:
-        """A few tables, and their rows."""
-        return example_tables(7, 402, 83, device=device), torch.full((7,), 402.0, device=device)
-
-    def work(self, config: TrainConfig, shape: Shape) -> Work:
-        """That of whole tables."""
-        assert isinstance(config.network, EdgeNetConfig)
-        return forward_work(config.network, *shape)
-
 
 @register_task
-class AnswerTask(Task):
+class AnswerTask(TableTask):
     """All there is to say of a pair, from tables with marked cells: class, direction, hidden cause, ancestor."""
 
     name = "answers"
-    network_type = EdgeNet
     reported = ("loss", "classes", "edges", "penalty", *AnswerLoss._fields)
 
     @classmethod
@@ -237,13 +240,8 @@ class AnswerTask(Task):
 
     def example(self, device: torch.device) -> tuple[Tensor, ...]:
         """A few tables, their rows and marks."""
-        x_bmd = example_tables(7, 402, 83, device=device)
-        return x_bmd, torch.full((7,), 402.0, device=device), torch.zeros_like(x_bmd, dtype=torch.uint8)
-
-    def work(self, config: TrainConfig, shape: Shape) -> Work:
-        """That of whole tables."""
-        assert isinstance(config.network, EdgeNetConfig)
-        return forward_work(config.network, *shape)
+        x_bmd, rows_b = super().example(device)
+        return x_bmd, rows_b, torch.zeros_like(x_bmd, dtype=torch.uint8)
 
 
 @register_task

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from graphbam.errors import ConfigError
 from graphbam.nn.network import Network
+from graphbam.simulation.values import Shape
 from graphbam.training.config import Task, TrainConfig
-from graphbam.training.data import AnyBatch, Shape, rebuild
+from graphbam.training.data import AnyBatch, rebuild
 from graphbam.training.muon import Muon
 
 Shapes = tuple[torch.Size, ...]

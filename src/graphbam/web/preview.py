@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from graphbam.errors import GraphbamError
+from graphbam.errors import GraphbamError, spell_count
 from graphbam.inference.settings import read_settings
 from graphbam.nn.cost import estimate_seconds, spell_seconds
 from graphbam.tables.columns import code_column
@@ -134,7 +134,7 @@ def _spell_kind(column: pd.Series, values: Any, is_label: bool, note: str) -> st
         if note.startswith(("dates", "durations")):
             return note.split(" ")[0]
         n_levels = column.dropna().astype(str).nunique()
-        return f"text, {n_levels} level{'' if n_levels == 1 else 's'}"
+        return f"text, {spell_count(n_levels, 'level')}"
     present = values[~np.isnan(values)]
     distinct = np.unique(present[:100_000])
     if len(distinct) < 2:

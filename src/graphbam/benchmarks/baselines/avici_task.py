@@ -13,8 +13,8 @@ from graphbam.benchmarks.baselines.avici_net import AviciNet, AviciNetConfig
 from graphbam.errors import ConfigError
 from graphbam.nn.cost import Work
 from graphbam.nn.network import Config
+from graphbam.simulation.values import Shape
 from graphbam.training.config import Forward, Objective, Task, TrainConfig, register_task
-from graphbam.training.data import Shape
 from graphbam.training.objectives import example_tables, simulate_tables, weigh_tables
 
 DOUBLINGS = 10

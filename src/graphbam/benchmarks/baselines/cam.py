@@ -17,14 +17,12 @@ arrow is one in penalised log-likelihood, which is never negative.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, partial_correlations
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines.additive import AdditiveModel
 from graphbam.benchmarks.baselines.splines import smoothing
-
-BoolMatrix = NDArray[np.bool_]
+from graphbam.graphs.graph import BoolMatrix
 
 LOWEST = 1e-9
 """Share of a variable's variance below which nothing is left to explain."""

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from graphbam.benchmarks.report.rows import METRICS, Metric, choose_ours, is_ours
+from graphbam.errors import name_some
 
 LEAST_SHARE = 0.75
 """A method must have rows for this share of a group's tables to be ranked there: the others would be judged on few."""
@@ -205,8 +206,7 @@ def list_failures(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _name_some(cells: pd.Series, most: int = 3) -> str:
     names = list(dict.fromkeys(cells))
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return name_some(names[:most], len(names))
 
 
 # ── grids: scores of methods in columns, which a figure draws and its table prints ──────────────────────────
