@@ -40,6 +40,7 @@ from graphbam.nn.weights import (
     load_network,
     load_weights,
     save_weights,
+    warm,
 )
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.worlds import SERIES
@@ -130,9 +131,25 @@ def calibrate_answers(loaded: LoadedWeights, config: TrainConfig, n_tables: int)
         fitted = fit_answer(name, asked)
         losses = [judge_answer(name, judging[name], values) for values in ({"temperature": 1.0}, fitted)]
         print(f"{name}: cross-entropy {losses[0]:.5f} plain, {losses[1]:.5f} with {fitted}")
+        if name in DOUBTED:
+            print_sizes(name, judging[name], fitted)
         if losses[1] < WORTHWHILE * losses[0]:
             kept[name] = fitted
     return kept
+
+
+def print_sizes(name: str, asked: Questions, fitted: dict[str, float]) -> None:
+    """By number of variables, plain and fitted: cross-entropy, share that is said to be .9 likely or more (of
+    directions one way or the other), how many of these are true."""
+    for share in asked.share.unique().flip(0):
+        some = Questions(*(part[asked.share == share] for part in asked))
+        line = f"  {2 / share**0.5:4.0f} variables:"
+        for values in ({"temperature": 1.0}, fitted):
+            is_sure = warm(some.logits.double(), values, some.share).sigmoid() >= 0.9
+            n_ways = 2 if name == "direction" else 1
+            line += f" {judge_answer(name, some, values):.3f} {n_ways * is_sure.double().mean():.2f}"
+            line += f" {some.truth[is_sure].double().mean():.2f};"
+        print(line)
 
 
 def answers_unlike(loaded: LoadedWeights, seed: int, worlds: SimulationConfig, n_tables: int) -> dict[str, Questions]:

@@ -87,6 +87,11 @@ def test_no_number_rests_on_a_script_that_was_not_kept(page):
     assert not re.search("throw-?away", page.read_text(encoding="utf-8"))
 
 
+@each_page
+def test_no_place_is_left_for_what_is_to_come(page):
+    assert not re.findall(r"^[A-Z]{4,}$|\bTODO\b|\bTBD\b", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
 def test_pages_count_right():
     readme, train = (
         (folder / name).read_text(encoding="utf-8") for folder, name in ((ROOT, "README.md"), (DOCS, "train.md"))
