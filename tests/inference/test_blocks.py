@@ -241,7 +241,7 @@ def test_no_wide_table_takes_more_memory_than_estimated():
 
 def test_a_wide_table_that_does_not_fit_is_refused_before_anything_is_done(chains, small_hoods, monkeypatch):
     spy = Spy()
-    monkeypatch.setattr("graphbam.nn.cost.free_memory", lambda: 3.05e7)
+    monkeypatch.setattr("graphbam.nn.cost.free_memory", lambda: 6.05e7)
     with pytest.raises(ConfigError, match=r"200 rows × 60 variables take about .* GB .* \(about \d+ would fit\)"):
         gb.infer(chains, weights=spy)
     assert spy.shapes == []
