@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -456,6 +458,32 @@ def test_row_order_depends_on_content_only(rng, make):
     names = np.array(list("abcd"))[: x_md.shape[1]]
     ours = (x_md * units)[canonical_order(x_md, names)][:, columns]
     assert np.allclose(ours, shuffled[canonical_order(shuffled, names[columns])])
+
+
+def test_equal_rows_are_in_the_order_of_what_was_set_or_missing(rng):
+    x_md, marks_md = rng.integers(0, 2, size=(80, 3)).astype(float), rng.integers(0, 3, size=(80, 3))
+    rows, columns = rng.permutation(80), rng.permutation(3)
+    (x2_md, marks2_md), names = (one[rows][:, columns] for one in (x_md, marks_md)), np.array(list("abc"))
+    ours = canonical_order(x_md, names, marks_md)
+    theirs = canonical_order(x2_md, names[columns], marks2_md)
+    assert np.array_equal(x_md[ours][:, columns], x2_md[theirs])
+    assert np.array_equal(marks_md[ours][:, columns], marks2_md[theirs])
+
+
+def test_another_order_of_rows_changes_nothing_that_the_network_sees(rng):
+    """Levels and gaps: many rows are alike but for cells that were set or filled in, and some of these nearly tie."""
+    x_md = rng.integers(0, 3, size=(300, 4)) * np.array([1.0, 0.1, 3.0, 0.7])
+    x_md[rng.random(x_md.shape) < 0.3] = np.nan
+    set_md = rng.random(x_md.shape) < 0.2
+    for _ in range(5):
+        rows = rng.permutation(300)
+        one, other = (
+            prepare(dataclasses.replace(table_of(x_md[part]), set_md=set_md[part]), PrepareConfig(independent_rows=True))
+            for part in (slice(None), rows)
+        )
+        np.testing.assert_allclose(one.x_md, other.x_md, atol=1e-9)
+        assert np.array_equal(one.missing_md, other.missing_md)
+        assert np.array_equal(one.set_md, other.set_md)
 
 
 def test_too_many_rows_are_drawn_once():
