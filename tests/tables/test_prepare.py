@@ -474,12 +474,12 @@ def test_another_order_of_rows_changes_nothing_that_the_network_sees(rng):
     """Levels and gaps: many rows are alike but for cells that were set or filled in, and some of these nearly tie."""
     x_md = rng.integers(0, 3, size=(300, 4)) * np.array([1.0, 0.1, 3.0, 0.7])
     x_md[rng.random(x_md.shape) < 0.3] = np.nan
-    set_md = rng.random(x_md.shape) < 0.2
+    set_md, config = rng.random(x_md.shape) < 0.2, PrepareConfig(independent_rows=True)
     for _ in range(5):
         rows = rng.permutation(300)
         one, other = (
-            prepare(dataclasses.replace(table_of(x_md[part]), set_md=set_md[part]), PrepareConfig(independent_rows=True))
-            for part in (slice(None), rows)
+            prepare(dataclasses.replace(table_of(x_md[order]), set_md=set_md[order]), config)
+            for order in (slice(None), rows)
         )
         np.testing.assert_allclose(one.x_md, other.x_md, atol=1e-9)
         assert np.array_equal(one.missing_md, other.missing_md)

@@ -62,7 +62,7 @@ MOST_REGRESSED = 2000
 """With more columns than this, gaps get medians: an inverse of all correlations would take minutes."""
 
 FILLED_TO = 9
-"""Decimals up to which cells that were filled in count in the order of rows: the last ones depend on who comes first."""
+"""Decimals of filled cells that count in the order of rows: further ones depend on which row comes first."""
 
 CLIP = 5.0
 """Standardised values are cut at ± this many standard deviations."""
