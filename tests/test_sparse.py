@@ -214,6 +214,26 @@ def test_what_known_directions_imply_holds_in_parts_of_any_size(step):
     assert (table["forward"] > 0.98).all()
 
 
+def test_what_an_experiment_implies_holds_in_parts_without_it():
+    """A chain of 300 variables without colliders, of which the first was set: that directs all, wherever one looks."""
+    names, i = tuple(f"v{k}" for k in range(300)), np.arange(299)
+    told = {"directions": np.where(i == 0, 0.99, 0.5), "compelled": np.full((299, 2), 0.01), "experiments": i == 0}
+    p, paths = np.full((299, 3), [0.01, 0.99, 0.0]), np.full((299, 2), 0.3)
+    chain = gb.SparseResult(names, np.stack([i, i + 1], axis=1), p, {"skeleton": 0.001}, ancestors=paths, **told)
+    part, last = chain.part(names[-2:]), chain.table().iloc[-1]
+    assert last["forward"] > 0.98
+    assert part.arrow_probabilities[0, 1] == pytest.approx(last["forward"])
+    assert part.compelled_probabilities[0, 1] == pytest.approx(last["forward"])
+    assert part.ancestors[0, 1] == pytest.approx(last["upstream"])
+    assert not part.dag().guessed.any()
+
+
+def test_a_graph_without_links_is_a_dag():
+    few, *_ = beliefs(0)
+    assert few.dag(1.0).n_edges == 0
+    assert few.dag(1.0).is_dag()
+
+
 def test_a_part_knows_what_was_known_of_it():
     knowledge = gb.Knowledge(
         required=["gene 0 -> gene 1"], forbidden=["gene 3 -> gene 2"], tiers=[["gene 1"], ["gene 4", "gene 9"]]
