@@ -18,6 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -283,10 +284,12 @@ def answer_probabilities(
     >>> {name: round(p[name][0, 0, 1].item(), 3) for name in ANSWERS}
     {'direction': 0.5, 'compelled': 0.333, 'hidden': 0.119, 'ancestor': 0.5}
     """
-    warmed = {name: warm(logits[name], calibration.get(name, {}), share) for name in ANSWERS}
-    p = {name: warmed[name].sigmoid() for name in ("direction", "hidden", "ancestor")}
-    ways = torch.stack([warmed["compelled"], warmed["compelled"].mT, torch.zeros_like(warmed["compelled"])])
-    return p | {"compelled": ways.softmax(0)[0]}
+    kinds = {name: calibration.get(name, {}) for name in ANSWERS}
+    p = {name: warm(logits[name], kinds[name], share).sigmoid() for name in ("direction", "hidden")}
+    compelled = warm(logits["compelled"], kinds["compelled"], share)
+    ways = torch.stack([compelled, compelled.mT, torch.zeros_like(compelled)])
+    paths = doubt_paths(logits["ancestor"], logits["ancestor"].mT, kinds["ancestor"], share)
+    return p | {"compelled": ways.softmax(0)[0], "ancestor": paths}
 
 
 def warm(logits: Tensor, values: Mapping[str, float], share: Tensor | float = 0.0) -> Tensor:
@@ -302,6 +305,26 @@ def warm(logits: Tensor, values: Mapping[str, float], share: Tensor | float = 0.
     size = logits.abs().clamp_min(1e-9)
     kept = size / (size + values.get("doubt", 0.0) * share)
     return logits * kept / values.get("temperature", 1.0) + values.get("offset", 0.0)
+
+
+def doubt_paths(there: Tensor, back: Tensor, values: Mapping[str, float], share: Tensor | float = 0.0) -> Tensor:
+    """Probabilities of paths there, calibrated, from the logits of paths there and back.
+
+    The doubt is about which way a path leads, not whether there is one: the two sum to what they did without it, or
+    unrelated columns would have paths.
+
+    Examples
+    --------
+    >>> there, back = torch.tensor([3.0]), torch.tensor([-3.0])
+    >>> ways = [doubt_paths(*logits, {"doubt": 6.0}, 1.0).item() for logits in ((there, back), (back, there))]
+    >>> [round(p, 3) for p in ways]
+    [0.731, 0.269]
+    """
+    plain = {name: value for name, value in values.items() if name != "doubt"}
+    there, back = warm(there, plain), warm(back, plain)
+    likelier = F.logsigmoid(there) - F.logsigmoid(back)  # in logs, as odds are
+    doubted = warm(likelier, {"doubt": values.get("doubt", 0.0)}, share)
+    return ((there.sigmoid() + back.sigmoid()) * doubted.sigmoid()).clamp(max=1.0)
 
 
 def spread_doubt(marks_bmd: Tensor | None, logits_bddo: Tensor) -> Tensor:
