@@ -33,6 +33,7 @@ from graphbam.nn.weights import (
     save_weights,
     write_tensors,
 )
+from graphbam.tables.interventions import FEW_SET
 
 
 @pytest.fixture(scope="module")
@@ -332,7 +333,9 @@ def test_an_experiment_halves_the_doubt_about_what_it_set(tiny_net):
     marks = torch.zeros(1, 30, 4, dtype=torch.uint8)
     marks[0, :, 2] = MISSING  # which says nothing of experiments
     marks[0, :7, 1] = SET
+    marks[0, :4, 0] = SET  # too few rows to tell anything
     plain, doubted = (answers_of(tiny_net, x, marks, **values) for values in ({}, {"temperature": 1.0, "doubt": 0.02}))
+    assert weights.TELLING_ROWS == FEW_SET  # of fewer, a warning says that they hardly tell
     doubt = torch.full((4, 4), 0.005, dtype=torch.float64)
     doubt[1] = doubt[:, 1] = 0.0025
     off = ~torch.eye(4, dtype=torch.bool)

@@ -46,6 +46,9 @@ CELLS_PER_CHUNK = 2_000_000
 CELLS_IN_CACHE = 50_000
 """The same for structures on a CPU: one large chunk takes a fifth longer there."""
 
+TELLING_ROWS = 5
+"""Rows in which an experiment must set a variable to tell which way its links point."""
+
 ROWS_PER_CHUNK = 60_000
 """Most rows in one chunk: attention over attributes launches one block per row, and GPUs allow 65,535."""
 
@@ -332,13 +335,13 @@ def spread_doubt(marks_bmd: Tensor | None, logits_bddo: Tensor) -> Tensor:
 
     Between few variables, which way a link points shows in the shape of a cloud alone, and shapes differ from world to
     world; between many, also in what is independent of what. Where an experiment set one of the two it shows in that
-    too, and there is half the doubt.
+    too, and there is half the doubt; not so after a few rows (`TELLING_ROWS`).
     """
     n_variables = logits_bddo.shape[-2]
     share_bdd = logits_bddo.new_full(logits_bddo.shape[:-1], (2 / n_variables) ** 2, dtype=torch.float64)
     if marks_bmd is None:
         return share_bdd
-    was_set_bd = (marks_bmd.cpu() & SET > 0).any(1)
+    was_set_bd = (marks_bmd.cpu() & SET > 0).sum(1) >= TELLING_ROWS
     return torch.where(was_set_bd[:, :, None] | was_set_bd[:, None], share_bdd / 2, share_bdd)
 
 
