@@ -139,6 +139,16 @@ def test_knowledge_has_the_last_word():
     assert ("gene 0", "gene 23") in few.dag().directed_edges()
 
 
+def test_what_is_known_is_stable():
+    p = np.array([[0.1, 0.9, 0.0], [0.9, 0.1, 0.0], [0.5, 0.5, 0.0]])
+    pairs, found = np.array([[0, 1], [0, 2], [1, 2]]), np.array([1.0, 0.2, 0.6])
+    told = gb.Knowledge(forbidden=["a -- b"], required=["c -> a", "c -- d"])
+    few = gb.SparseResult(tuple("abcd"), pairs, p, {"skeleton": 0.01}, stability=found).with_knowledge(told)
+    assert few.pairs.tolist() == [[0, 1], [0, 2], [1, 2], [2, 3]]
+    assert few.stability.tolist() == [0.0, 1.0, 0.6, 1.0]
+    assert dataclasses.replace(few).stability.tolist() == few.stability.tolist()
+
+
 def knowing(seeds, sizes=(5, 9, 14)):
     """Random beliefs and random knowledge, as a list and as a matrix."""
     for seed in range(seeds):

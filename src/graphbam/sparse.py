@@ -323,10 +323,13 @@ class SparseResult(AnyResult):
         required = [(edge.a, edge.b) for edge in known.required]
         self._list_pairs(required)
         p, forbidden = self.probabilities, self._forbidden
-        for k in np.flatnonzero(forbidden.all(axis=1)).tolist():
+        excluded, required_n = forbidden.all(axis=1), self._find_pairs(required)
+        for k in np.flatnonzero(excluded).tolist():
             rest = p[k, NONE] + p[k, MORAL]
             p[k] = [p[k, NONE] / rest, 0.0, p[k, MORAL] / rest] if rest else [1.0, 0.0, 0.0]
-        p[self._find_pairs(required)] = [0.0, 1.0, 0.0]
+        p[required_n] = [0.0, 1.0, 0.0]
+        if self.stability is not None:  # so it is in every resample
+            self.stability[excluded], self.stability[required_n] = 0.0, 1.0
         alone = known.are_childless(self.names, *self.pairs.T)
         p[alone] = leave_childless(p[alone])
         least = None if self.compelled is None else self._enforce_compelled(self.compelled)
