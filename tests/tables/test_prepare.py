@@ -523,6 +523,15 @@ def test_settings_are_checked(bad):
         PrepareConfig(**bad)
 
 
+def test_near_copies_of_near_copies_are_named_in_any_order(rng):
+    x_md = rng.normal(size=(2000, 1)) + np.cumsum(0.04 * rng.normal(size=(2000, 4)), axis=1)
+    r_dd = np.corrcoef(x_md.T)
+    assert r_dd[0, 3] < 0.999 < r_dd.diagonal(1).min()
+    for order in ([0, 1, 2, 3], [0, 2, 1, 3], [3, 1, 0, 2]):
+        (said,) = describe_redundancy([f"v{k}" for k in order], x_md[:, order])
+        assert all(f"'v{k}'" in said for k in range(4)), said
+
+
 def test_values_far_beyond_all_others_are_told_of(rng):
     def told(x_md):
         return [said for said in prepare(table_of(x_md)).warnings if "far beyond" in said]

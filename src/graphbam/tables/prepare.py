@@ -772,9 +772,11 @@ def _warn_of_copies(names: Sequence[str], groups: list[list[int]], how: str, mar
 
 
 def _find_copies(r_dd: Matrix, least: float) -> tuple[list[list[int]], Indices]:
-    """Groups of columns with correlations beyond ±`least`, and the first column of every group."""
+    """Groups of columns joined by correlations beyond ±`least`, and the first column of every group."""
     same = np.abs(r_dd) > least
     leader = same.argmax(axis=1)
+    while (first := np.where(same, leader, leader[:, None]).min(axis=1)).sum() < leader.sum():
+        leader = first  # of whom one is nearly the same as may be so of another, which oneself is not
     groups = [np.flatnonzero(leader == k).tolist() for k in np.unique(leader) if (leader == k).sum() > 1]
     return groups, np.unique(leader)
 
