@@ -40,7 +40,6 @@ from graphbam.nn.weights import (
     load_network,
     load_weights,
     save_weights,
-    warm,
 )
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.worlds import SERIES
@@ -50,6 +49,7 @@ from graphbam.training.calibration import (
     FEW,
     TIMES,
     Questions,
+    doubt_answer,
     fit_answer,
     fit_calibration,
     fit_child_calibration,
@@ -145,7 +145,7 @@ def print_sizes(name: str, asked: Questions, fitted: dict[str, float]) -> None:
         some = Questions(*(part[asked.share == share] for part in asked))
         line = f"  {2 / share**0.5:4.0f} variables:"
         for values in ({"temperature": 1.0}, fitted):
-            is_sure = warm(some.logits.double(), values, some.share).sigmoid() >= 0.9
+            is_sure = doubt_answer(some, values).sigmoid() >= 0.9
             n_ways = 2 if name == "direction" else 1
             line += f" {judge_answer(name, some, values):.3f} {n_ways * is_sure.double().mean():.2f}"
             line += f" {some.truth[is_sure].double().mean():.2f};"

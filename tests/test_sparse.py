@@ -139,6 +139,16 @@ def test_knowledge_has_the_last_word():
     assert ("gene 0", "gene 23") in few.dag().directed_edges()
 
 
+def test_what_is_known_is_stable():
+    p = np.array([[0.1, 0.9, 0.0], [0.9, 0.1, 0.0], [0.5, 0.5, 0.0]])
+    pairs, found = np.array([[0, 1], [0, 2], [1, 2]]), np.array([1.0, 0.2, 0.6])
+    told = gb.Knowledge(forbidden=["a -- b"], required=["c -> a", "c -- d"])
+    few = gb.SparseResult(tuple("abcd"), pairs, p, {"skeleton": 0.01}, stability=found).with_knowledge(told)
+    assert few.pairs.tolist() == [[0, 1], [0, 2], [1, 2], [2, 3]]
+    assert few.stability.tolist() == [0.0, 1.0, 0.6, 1.0]
+    assert dataclasses.replace(few).stability.tolist() == few.stability.tolist()
+
+
 def knowing(seeds, sizes=(5, 9, 14)):
     """Random beliefs and random knowledge, as a list and as a matrix."""
     for seed in range(seeds):
@@ -212,6 +222,26 @@ def test_what_known_directions_imply_holds_in_parts_of_any_size(step):
     table = known.cpdag().table()
     assert not table["forced"].any()
     assert (table["forward"] > 0.98).all()
+
+
+def test_what_an_experiment_implies_holds_in_parts_without_it():
+    """A chain of 300 variables without colliders, of which the first was set: that directs all, wherever one looks."""
+    names, i = tuple(f"v{k}" for k in range(300)), np.arange(299)
+    told = {"directions": np.where(i == 0, 0.99, 0.5), "compelled": np.full((299, 2), 0.01), "experiments": i == 0}
+    p, paths = np.full((299, 3), [0.01, 0.99, 0.0]), np.full((299, 2), 0.3)
+    chain = gb.SparseResult(names, np.stack([i, i + 1], axis=1), p, {"skeleton": 0.001}, ancestors=paths, **told)
+    part, last = chain.part(names[-2:]), chain.table().iloc[-1]
+    assert last["forward"] > 0.98
+    assert part.arrow_probabilities[0, 1] == pytest.approx(last["forward"])
+    assert part.compelled_probabilities[0, 1] == pytest.approx(last["forward"])
+    assert part.ancestors[0, 1] == pytest.approx(last["upstream"])
+    assert not part.dag().guessed.any()
+
+
+def test_a_graph_without_links_is_a_dag():
+    few, *_ = beliefs(0)
+    assert few.dag(1.0).n_edges == 0
+    assert few.dag(1.0).is_dag()
 
 
 def test_a_part_knows_what_was_known_of_it():

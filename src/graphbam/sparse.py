@@ -64,7 +64,7 @@ SAME = 1e-12
 BELIEFS = ("probabilities", "directions", "compelled", "hidden_causes", "ancestors", "stability")
 """Fields of a sparse result that are probabilities of pairs."""
 
-ARROWS = ("compelled", "compelled_probabilities", "_said")
+ARROWS = ("compelled_probabilities", "_followed", "_said")
 """What a sparse result knows of arrows of the CPDAG."""
 
 ARRAYS = ("pairs", *BELIEFS, "experiments")
@@ -132,7 +132,9 @@ class SparseGraph:
         """Tell whether all edges are directed and none closes a cycle."""
         import networkx as nx
 
-        return bool(self.is_directed.all()) and nx.is_directed_acyclic_graph(self.to_networkx(by_name=False))
+        if not self.is_directed.all():
+            return False
+        return not self.n_edges or nx.is_directed_acyclic_graph(self.to_networkx(by_name=False))
 
     def part(self, names: Iterable[str]) -> Graph:
         """The edges among some variables, as a graph with an adjacency matrix."""
@@ -321,10 +323,13 @@ class SparseResult(AnyResult):
         required = [(edge.a, edge.b) for edge in known.required]
         self._list_pairs(required)
         p, forbidden = self.probabilities, self._forbidden
-        for k in np.flatnonzero(forbidden.all(axis=1)).tolist():
+        excluded, required_n = forbidden.all(axis=1), self._find_pairs(required)
+        for k in np.flatnonzero(excluded).tolist():
             rest = p[k, NONE] + p[k, MORAL]
             p[k] = [p[k, NONE] / rest, 0.0, p[k, MORAL] / rest] if rest else [1.0, 0.0, 0.0]
-        p[self._find_pairs(required)] = [0.0, 1.0, 0.0]
+        p[required_n] = [0.0, 1.0, 0.0]
+        if self.stability is not None:  # so it is in every resample
+            self.stability[excluded], self.stability[required_n] = 0.0, 1.0
         alone = known.are_childless(self.names, *self.pairs.T)
         p[alone] = leave_childless(p[alone])
         least = None if self.compelled is None else self._enforce_compelled(self.compelled)
@@ -501,6 +506,13 @@ class SparseResult(AnyResult):
         return self._settle_directions(self.directions, np.where(followed > said, followed, 0.0))
 
     @functools.cached_property
+    def _followed(self) -> Vector | None:
+        """`compelled`, and what experiments imply of other links: what it follows from may lie outside of a part."""
+        if self.compelled is None or self.compelled_probabilities is None or self.experiments is None:
+            return self.compelled
+        return np.where(self.experiments[:, None], self.compelled, self.compelled_probabilities)
+
+    @functools.cached_property
     def _said(self) -> Vector | None:
         """`compelled`, where an experiment set one of the two without the other `directions`."""
         if self.compelled is None or self.directions is None or self.experiments is None:
@@ -521,7 +533,9 @@ class SparseResult(AnyResult):
         where[places] = np.arange(len(places))
         inside = np.flatnonzero((where[self.pairs] >= 0).all(axis=1))
         names = tuple(self.names[k] for k in places.tolist())
-        values = self._matrices(places, where[self.pairs[inside]], inside, self._nothing())
+        fields = self._nothing()
+        fields["_ways"], fields["_followed"] = fields.pop("directions"), fields.pop("compelled")
+        values = self._matrices(places, where[self.pairs[inside]], inside, fields)
         return Result(
             names,
             changes=self.changes,
@@ -534,6 +548,8 @@ class SparseResult(AnyResult):
             filled=None if self.filled is None else self.filled[:, places],
             was_set=None if self.was_set is None else self.was_set[:, places],
             is_part=True,
+            directions=values.pop("_ways", None),
+            compelled=values.pop("_followed", None),
             **values,
         )
 
@@ -554,9 +570,9 @@ class SparseResult(AnyResult):
             p_n = p_n[inside]
             shape = (size, size, 3) if name == "probabilities" else (size, size)
             values[name] = matrix = np.array(np.broadcast_to(np.asarray(nothing), shape), dtype=p_n.dtype)
-            if name != "directions":
+            if name != "_ways":
                 matrix[dead] = matrix[:, dead] = [1.0, 0.0, 0.0] if name == "probabilities" else 0.0
-            if name in ("directions", "ancestors", *ARROWS):
+            if name in ("_ways", "ancestors", *ARROWS):
                 matrix[i, j], matrix[j, i] = (p_n, 1 - p_n) if p_n.ndim == 1 else p_n.T
             else:
                 matrix[i, j] = matrix[j, i] = p_n

@@ -198,6 +198,17 @@ def test_rows_of_an_experiment_count_in_full():
     assert prepare(read_experiment(x_md, set_md)).worth(300) == 300
 
 
+@each("n_replicates", [1, 2, 3, 5])
+def test_few_rows_of_each_experiment_count_in_full(n_replicates):
+    """Without the mean of three rows, what is left of each goes against its neighbours, and posed as a series."""
+    rng = np.random.default_rng(0)
+    kinds = np.repeat(np.arange(300 // n_replicates), n_replicates)
+    set_md = kinds[:, None] % 100 == np.arange(100)
+    set_md |= (kinds[:, None] // 100 + kinds[:, None]) % 97 == np.arange(100)  # no two experiments alike
+    x_md = np.where(set_md, 3.0, rng.normal(size=(300, 100)))
+    assert prepare(read_experiment(x_md, set_md)).worth(300) == 300
+
+
 def test_a_series_with_experiments_remains_a_series():
     """A knock-out now and then, for a while, and a dose that is raised step by step or set at random."""
     rng = np.random.default_rng(3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -458,6 +460,32 @@ def test_row_order_depends_on_content_only(rng, make):
     assert np.allclose(ours, shuffled[canonical_order(shuffled, names[columns])])
 
 
+def test_equal_rows_are_in_the_order_of_what_was_set_or_missing(rng):
+    x_md, marks_md = rng.integers(0, 2, size=(80, 3)).astype(float), rng.integers(0, 3, size=(80, 3))
+    rows, columns = rng.permutation(80), rng.permutation(3)
+    (x2_md, marks2_md), names = (one[rows][:, columns] for one in (x_md, marks_md)), np.array(list("abc"))
+    ours = canonical_order(x_md, names, marks_md)
+    theirs = canonical_order(x2_md, names[columns], marks2_md)
+    assert np.array_equal(x_md[ours][:, columns], x2_md[theirs])
+    assert np.array_equal(marks_md[ours][:, columns], marks2_md[theirs])
+
+
+def test_another_order_of_rows_changes_nothing_that_the_network_sees(rng):
+    """Levels and gaps: many rows are alike but for cells that were set or filled in, and some of these nearly tie."""
+    x_md = rng.integers(0, 3, size=(300, 4)) * np.array([1.0, 0.1, 3.0, 0.7])
+    x_md[rng.random(x_md.shape) < 0.3] = np.nan
+    set_md, config = rng.random(x_md.shape) < 0.2, PrepareConfig(independent_rows=True)
+    for _ in range(5):
+        rows = rng.permutation(300)
+        one, other = (
+            prepare(dataclasses.replace(table_of(x_md[order]), set_md=set_md[order]), config)
+            for order in (slice(None), rows)
+        )
+        np.testing.assert_allclose(one.x_md, other.x_md, atol=1e-9)
+        assert np.array_equal(one.missing_md, other.missing_md)
+        assert np.array_equal(one.set_md, other.set_md)
+
+
 def test_too_many_rows_are_drawn_once():
     notes = Notes()
     (rows,) = draw_passes(100, PrepareConfig(max_rows=30, seed=4), notes)
@@ -493,6 +521,15 @@ def test_nothing_random_is_seeded_globally(x_md):
 def test_settings_are_checked(bad):
     with pytest.raises(ConfigError):
         PrepareConfig(**bad)
+
+
+def test_near_copies_of_near_copies_are_named_in_any_order(rng):
+    x_md = rng.normal(size=(2000, 1)) + np.cumsum(0.04 * rng.normal(size=(2000, 4)), axis=1)
+    r_dd = np.corrcoef(x_md.T)
+    assert r_dd[0, 3] < 0.999 < r_dd.diagonal(1).min()
+    for order in ([0, 1, 2, 3], [0, 2, 1, 3], [3, 1, 0, 2]):
+        (said,) = describe_redundancy([f"v{k}" for k in order], x_md[:, order])
+        assert all(f"'v{k}'" in said for k in range(4)), said
 
 
 def test_values_far_beyond_all_others_are_told_of(rng):

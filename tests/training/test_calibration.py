@@ -7,10 +7,11 @@ from torch.testing import assert_close
 
 from cases import each
 from graphbam.nn.edge_net import EdgeNetConfig
-from graphbam.nn.weights import Header, LoadedWeights, load_colliders
+from graphbam.nn.weights import Header, LoadedWeights, doubt_paths, load_colliders
 from graphbam.simulation.config import SimulationConfig
 from graphbam.training import calibration
 from graphbam.training.calibration import (
+    Questions,
     fit_answer,
     fit_calibration,
     fit_child_calibration,
@@ -98,6 +99,17 @@ def test_answers_about_few_variables_are_doubted_as_much_as_they_boast():
     assert fit_answer("direction", many)["doubt"] > 10 * fit_answer("direction", right)["doubt"]
     fitted = fit_answer("direction", asked)
     assert judge_answer("direction", asked, fitted) < judge_answer("direction", asked, {"temperature": 1.0})
+
+
+def test_the_doubt_about_paths_is_found_again():
+    rng = torch.Generator().manual_seed(0)
+    logits, share = 4 * torch.randn(20_000, 2, generator=rng).double(), (torch.arange(20_000) % 2).double()
+    values = {"temperature": 1.5, "doubt": 3.0}
+    p = doubt_paths(*logits.unbind(-1), values, share)
+    asked = Questions(logits, torch.rand(20_000, generator=rng) < p, share)
+    fitted = fit_answer("ancestor", asked)
+    assert fitted == pytest.approx(values, rel=0.15)
+    assert judge_answer("ancestor", asked, fitted) <= judge_answer("ancestor", asked, values) + 1e-9
 
 
 def test_calibration_sees_all_candidates_of_fresh_structures(tiny_immoralities, tmp_path):

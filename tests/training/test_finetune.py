@@ -14,6 +14,7 @@ from graphbam.errors import ConfigError, TableError
 from graphbam.nn.edge_net import SET, EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fits_partner, load_weights, save_weights
 from graphbam.simulation import MECHANISMS, SimulationConfig, simulate
+from graphbam.tables.labelled import LabelledTable
 from graphbam.tables.rows import count_rows, measure_redundancy
 from graphbam.training import TrainConfig, finetune
 from graphbam.training.data import shape_grid
@@ -105,6 +106,19 @@ def test_what_a_folder_knows_beside_the_graph_is_learnt_too(tmp_path):
     complete = teach(bidirected="a,b\n")
     assert (complete.hidden_bdd == 0).all()
     assert torch.equal(complete.compelled_bdd, plain.compelled_bdd)
+
+
+@each("answers", [False, True])
+def test_rows_in_the_order_of_what_was_set_count_in_full(answers):
+    rng = np.random.default_rng(0)
+    set_md = np.arange(200)[:, None] // 50 == np.arange(4)
+    x_md = rng.normal(size=(200, 4)) + 3 * rng.normal(size=(4, 4)).repeat(50, axis=0)
+    x_md[set_md] = 9
+    table = LabelledTable(tuple("abcd"), x_md, np.zeros((4, 4), dtype=np.int8), set_md=set_md)
+    batch = next(own_batches(torch.Generator(), iter([table]), answers=answers))
+    assert batch.rows_b.tolist() == [200]
+    without = dataclasses.replace(table, set_md=None)
+    assert float(next(own_batches(torch.Generator(), iter([without]), answers=answers)).rows_b) < 100
 
 
 def test_weights_are_saved_as_training_goes(loaded, pairs, tmp_path, monkeypatch):

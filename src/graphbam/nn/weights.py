@@ -18,6 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -44,6 +45,9 @@ CELLS_PER_CHUNK = 2_000_000
 
 CELLS_IN_CACHE = 50_000
 """The same for structures on a CPU: one large chunk takes a fifth longer there."""
+
+TELLING_ROWS = 5
+"""Rows in which an experiment must set a variable to tell which way its links point."""
 
 ROWS_PER_CHUNK = 60_000
 """Most rows in one chunk: attention over attributes launches one block per row, and GPUs allow 65,535."""
@@ -283,10 +287,12 @@ def answer_probabilities(
     >>> {name: round(p[name][0, 0, 1].item(), 3) for name in ANSWERS}
     {'direction': 0.5, 'compelled': 0.333, 'hidden': 0.119, 'ancestor': 0.5}
     """
-    warmed = {name: warm(logits[name], calibration.get(name, {}), share) for name in ANSWERS}
-    p = {name: warmed[name].sigmoid() for name in ("direction", "hidden", "ancestor")}
-    ways = torch.stack([warmed["compelled"], warmed["compelled"].mT, torch.zeros_like(warmed["compelled"])])
-    return p | {"compelled": ways.softmax(0)[0]}
+    kinds = {name: calibration.get(name, {}) for name in ANSWERS}
+    p = {name: warm(logits[name], kinds[name], share).sigmoid() for name in ("direction", "hidden")}
+    compelled = warm(logits["compelled"], kinds["compelled"], share)
+    ways = torch.stack([compelled, compelled.mT, torch.zeros_like(compelled)])
+    paths = doubt_paths(logits["ancestor"], logits["ancestor"].mT, kinds["ancestor"], share)
+    return p | {"compelled": ways.softmax(0)[0], "ancestor": paths}
 
 
 def warm(logits: Tensor, values: Mapping[str, float], share: Tensor | float = 0.0) -> Tensor:
@@ -304,18 +310,38 @@ def warm(logits: Tensor, values: Mapping[str, float], share: Tensor | float = 0.
     return logits * kept / values.get("temperature", 1.0) + values.get("offset", 0.0)
 
 
+def doubt_paths(there: Tensor, back: Tensor, values: Mapping[str, float], share: Tensor | float = 0.0) -> Tensor:
+    """Probabilities of paths there, calibrated, from the logits of paths there and back.
+
+    The doubt is about which way a path leads, not whether there is one: the two sum to what they did without it, or
+    unrelated columns would have paths.
+
+    Examples
+    --------
+    >>> there, back = torch.tensor([3.0]), torch.tensor([-3.0])
+    >>> ways = [doubt_paths(*logits, {"doubt": 6.0}, 1.0).item() for logits in ((there, back), (back, there))]
+    >>> [round(p, 3) for p in ways]
+    [0.731, 0.269]
+    """
+    plain = {name: value for name, value in values.items() if name != "doubt"}
+    there, back = warm(there, plain), warm(back, plain)
+    likelier = F.logsigmoid(there) - F.logsigmoid(back)  # in logs, as odds are
+    doubted = warm(likelier, {"doubt": values.get("doubt", 0.0)}, share)
+    return ((there.sigmoid() + back.sigmoid()) * doubted.sigmoid()).clamp(max=1.0)
+
+
 def spread_doubt(marks_bmd: Tensor | None, logits_bddo: Tensor) -> Tensor:
     """The share of the doubt that each pair has, (B, D, D): all in a table of two variables, (2 / D)² of it in others.
 
     Between few variables, which way a link points shows in the shape of a cloud alone, and shapes differ from world to
     world; between many, also in what is independent of what. Where an experiment set one of the two it shows in that
-    too, and there is half the doubt.
+    too, and there is half the doubt; not so after a few rows (`TELLING_ROWS`).
     """
     n_variables = logits_bddo.shape[-2]
     share_bdd = logits_bddo.new_full(logits_bddo.shape[:-1], (2 / n_variables) ** 2, dtype=torch.float64)
     if marks_bmd is None:
         return share_bdd
-    was_set_bd = (marks_bmd.cpu() & SET > 0).any(1)
+    was_set_bd = (marks_bmd.cpu() & SET > 0).sum(1) >= TELLING_ROWS
     return torch.where(was_set_bd[:, :, None] | was_set_bd[:, None], share_bdd / 2, share_bdd)
 
 

@@ -61,6 +61,9 @@ FEW_ROWS = 20
 MOST_REGRESSED = 2000
 """With more columns than this, gaps get medians: an inverse of all correlations would take minutes."""
 
+FILLED_TO = 9
+"""Decimals of filled cells that count in the order of rows: further ones depend on which row comes first."""
+
 CLIP = 5.0
 """Standardised values are cut at ± this many standard deviations."""
 
@@ -145,7 +148,8 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     features = describe_table(np.random.default_rng(0).permutation(once_md) if order.sorted_only else once_md)
     kept = [names[k] for k in varying]
     notes.warnings += _warn_about(kept, x_md)
-    order_m = canonical_order(x_md, kept)
+    ranked_md = x_md.round(FILLED_TO) if cells.missing_md.any() else x_md
+    order_m = canonical_order(ranked_md, kept, (cells.missing_md + 2 * cells.set_md)[:, varying])
     x_md = x_md[order_m]
     passes = draw_passes(len(x_md), config, notes, table.n_rows_found)
     features["n_samples"] = float(len(passes[0]))  # what the network sees at a time is like training or not
@@ -768,9 +772,11 @@ def _warn_of_copies(names: Sequence[str], groups: list[list[int]], how: str, mar
 
 
 def _find_copies(r_dd: Matrix, least: float) -> tuple[list[list[int]], Indices]:
-    """Groups of columns with correlations beyond ±`least`, and the first column of every group."""
+    """Groups of columns joined by correlations beyond ±`least`, and the first column of every group."""
     same = np.abs(r_dd) > least
     leader = same.argmax(axis=1)
+    while (first := np.where(same, leader, leader[:, None]).min(axis=1)).sum() < leader.sum():
+        leader = first  # of whom one is nearly the same as may be so of another, which oneself is not
     groups = [np.flatnonzero(leader == k).tolist() for k in np.unique(leader) if (leader == k).sum() > 1]
     return groups, np.unique(leader)
 
@@ -787,12 +793,15 @@ def _find_bound(r_dd: Matrix) -> Indices:
 # ── which rows ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def canonical_order(x_md: Matrix, names: Sequence[str] = ()) -> Indices:
+def canonical_order(
+    x_md: Matrix, names: Sequence[str] = (), marks_md: npt.NDArray[np.integer] | None = None
+) -> Indices:
     """Order rows by their content alone: shuffling rows or columns, or changing units, changes nothing.
 
     Every cell is replaced by its rank within the column. A row's key is a sum of hashes over its columns and
     a column's key a sum over its rows; three rounds tell apart whatever differs. What cannot be told apart so (a
-    table that looks the same after two columns change places) is decided by the names of the columns.
+    table that looks the same after two columns change places) is decided by the names of the columns. Rows that hold
+    the same are put in order by what is known of their cells, `marks_md`.
 
     Examples
     --------
@@ -813,7 +822,8 @@ def canonical_order(x_md: Matrix, names: Sequence[str] = ()) -> Indices:
     if len(np.unique(key_m)) == len(key_m):
         return np.argsort(key_m)
     by_key = sorted(range(len(key_d)), key=lambda k: (key_d[k], names[k] if len(names) else k), reverse=True)
-    order: Indices = np.lexsort((*ranks_md.T[by_key], key_m))
+    marks_dm = () if marks_md is None else marks_md.T[by_key]
+    order: Indices = np.lexsort((*marks_dm, *ranks_md.T[by_key], key_m))
     return order
 
 

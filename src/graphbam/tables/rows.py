@@ -108,6 +108,8 @@ def read_order(x_md: NDArray[np.float64]) -> RowOrder:
     RowOrder(redundancy=0.0, sorted_only=True)
     """
     x_md = x_md[:MOST_ROWS]
+    if not len(x_md):  # experiments left none
+        return RowOrder(0.0, sorted_only=False)
     z_md = x_md - x_md.mean(axis=0)
     size_d = np.abs(z_md).max(axis=0, initial=0.0)
     z_md = z_md[:, size_d > 0] / size_d[size_d > 0]  # constant columns do not count
@@ -203,6 +205,8 @@ def _sum_lags(z_md: NDArray[np.float64]) -> float:
 def leave_experiments(x_md: NDArray[np.float64], set_md: NDArray[np.bool_]) -> NDArray[np.float64]:
     """What experiments leave of the columns: without the means of rows in which the same was set, to like levels.
 
+    There are fewer rows by one for each such mean (`_leave_means`).
+
     Examples
     --------
     Rows in the order of what was set, and a series:
@@ -221,10 +225,29 @@ def leave_experiments(x_md: NDArray[np.float64], set_md: NDArray[np.bool_]) -> N
     group_m: NDArray[np.intp] = kind_m.reshape(-1)
     finer = (_split_by_level(group_m, x_md, set_md, parts) for parts in PARTS)
     group_m = next((finer_m for finer_m in finer if finer_m is not None), group_m)
+    return _leave_means(x_md, group_m)
+
+
+def _leave_means(x_md: NDArray[np.float64], group_m: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Each row without the mean of those before it in its group, to the scale of one row; first ones say nothing.
+
+    What the mean of all rows of a group would leave of independent ones depends: −1/2 among three. This does not.
+
+    Examples
+    --------
+    >>> _leave_means(np.array([[1.0], [5.0], [3.0], [8.0]]), np.array([0, 1, 0, 0])).round(2).tolist()
+    [[1.41], [4.9]]
+    """
     order, number_g = group_m.argsort(kind="stable"), np.bincount(group_m)
-    sums_gd = np.add.reduceat(x_md[order], np.cumsum(number_g) - number_g, axis=0)
-    left_md: NDArray[np.float64] = x_md - (sums_gd / number_g[:, None])[group_m]
-    return left_md
+    first_g = np.cumsum(number_g) - number_g
+    n_before_m = (np.arange(len(x_md)) - np.repeat(first_g, number_g))[:, None]
+    sorted_md = x_md[order]
+    before_md = np.cumsum(sorted_md, axis=0) - sorted_md
+    before_md -= np.repeat(before_md[first_g], number_g, axis=0)
+    left_md = np.empty_like(x_md)
+    left_md[order] = (sorted_md - before_md / np.maximum(n_before_m, 1)) * np.sqrt(n_before_m / (n_before_m + 1))
+    left_md[np.abs(left_md) < 1e-9 * np.abs(x_md).max(axis=0, initial=0.0)] = 0.0  # rounding
+    return left_md[np.sort(order[n_before_m[:, 0] > 0])]
 
 
 def _split_by_level(
@@ -331,10 +354,10 @@ def count_rows_each(x_bmd: NDArray[np.floating], set_bmd: NDArray[np.bool_] | No
     >>> count_rows_each(np.random.default_rng(0).normal(size=(2, 300, 4)))
     [300.0, 300.0]
     """
-    n_samples, tables = x_bmd.shape[1], x_bmd.astype(np.float64)
+    n_samples, tables = x_bmd.shape[1], list(x_bmd.astype(np.float64))
     if set_bmd is not None:
-        tables = np.stack([
+        tables = [
             leave_experiments(x_md, set_md) if set_md.any() else x_md
             for x_md, set_md in zip(tables, set_bmd, strict=True)
-        ])  # fmt: skip
+        ]
     return [count_rows(n_samples, n_samples, measure_redundancy(x_md)) for x_md in tables]

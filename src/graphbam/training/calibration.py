@@ -15,7 +15,7 @@ from graphbam.directions.immoralities import TERMS, describe, pairs_to_ask
 from graphbam.graphs.graph import SKELETON
 from graphbam.nn.edge_net import ANSWERS, CLASSES
 from graphbam.nn.structures import CANDIDATE
-from graphbam.nn.weights import Calibration, LoadedColliders, LoadedWeights, spread_doubt, warm
+from graphbam.nn.weights import Calibration, LoadedColliders, LoadedWeights, doubt_paths, spread_doubt, warm
 from graphbam.simulation.config import UNSEEN, SimulationConfig
 from graphbam.simulation.values import Shape, Tables
 from graphbam.training.config import StructureConfig, TrainConfig
@@ -107,7 +107,8 @@ DOUBTED = ("direction", "ancestor")
 
 
 class Questions(NamedTuple):
-    """Raw logits of one answer and what is true, pair by pair: alternatives along the last axis, if there are any."""
+    """Raw logits of one answer and what is true, pair by pair: alternatives along the last axis, if there are any; of
+    paths there and back."""
 
     logits: Tensor
     truth: Tensor
@@ -143,9 +144,11 @@ def simulated_answers(
         truth_bdd = torch.where(tables.compelled_bdd > 0, 0, torch.where(tables.compelled_bdd.mT > 0, 1, 2))
         asked["compelled"].append(Questions(ways_bdd3[judged_bdd], truth_bdd[judged_bdd], share_bdd[judged_bdd]))
         apart_dd = ~torch.eye(arrow_bdd.shape[-1], dtype=torch.bool)
-        for name, label_bdd in (("hidden", tables.hidden_bdd), ("ancestor", tables.ancestors_bdd)):
+        paths_bdd2 = torch.stack([said["ancestor"], said["ancestor"].mT], -1)
+        of_pairs = ("hidden", said["hidden"], tables.hidden_bdd), ("ancestor", paths_bdd2, tables.ancestors_bdd)
+        for name, logits, label_bdd in of_pairs:
             counts_bdd = (label_bdd >= 0) & apart_dd
-            asked[name].append(Questions(said[name][counts_bdd], label_bdd[counts_bdd] > 0, share_bdd[counts_bdd]))
+            asked[name].append(Questions(logits[counts_bdd], label_bdd[counts_bdd] > 0, share_bdd[counts_bdd]))
     return {name: Questions(*(torch.cat(part) for part in zip(*parts, strict=True))) for name, parts in asked.items()}
 
 
@@ -211,7 +214,7 @@ def fit_doubt(asked: Questions) -> dict[str, float]:
     def closure() -> Tensor:
         optimizer.zero_grad()
         temperature, doubt = roots.square()
-        loss = _judge_by_size(asked, warm(asked.logits.double(), {"doubt": doubt}, asked.share) / temperature)
+        loss = _judge_by_size(asked, doubt_answer(asked, {"temperature": temperature, "doubt": doubt}))
         loss.backward()
         return loss
 
@@ -220,16 +223,24 @@ def fit_doubt(asked: Questions) -> dict[str, float]:
     return {"temperature": temperature, "doubt": doubt}
 
 
+def doubt_answer(asked: Questions, values: Mapping[str, Any]) -> Tensor:
+    """Calibrated logits of one of the `DOUBTED` answers: of directions, or of paths."""
+    logits = asked.logits.double()
+    if logits.ndim == 1:
+        return warm(logits, values, asked.share)
+    there, back = logits.unbind(-1)
+    return doubt_paths(there, back, values, asked.share).logit(eps=1e-12)
+
+
 def judge_answer(name: str, asked: Questions, values: Mapping[str, float]) -> float:
     """Cross-entropy of one answer with these temperatures and offsets."""
     if name == "compelled":
         offset = values.get("offset", 0.0)
         offsets = asked.logits.new_tensor([offset, offset, 0.0], dtype=torch.float64)
         return float(F.cross_entropy(asked.logits.double() / values["temperature"] + offsets, asked.truth))
-    logits_n = warm(asked.logits.double(), values, asked.share)
     if name in DOUBTED:
-        return float(_judge_by_size(asked, logits_n))
-    return float(F.binary_cross_entropy_with_logits(logits_n, asked.truth.double()))
+        return float(_judge_by_size(asked, doubt_answer(asked, values)))
+    return float(F.binary_cross_entropy_with_logits(warm(asked.logits.double(), values), asked.truth.double()))
 
 
 def _judge_by_size(asked: Questions, logits_n: Tensor) -> Tensor:

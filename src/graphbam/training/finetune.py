@@ -190,10 +190,12 @@ def _until_the_end(singles: Iterable[Batch | AnswerBatch]) -> Iterator[Batch | A
 def _as_single(pair: Pair, index: int, answers: bool) -> Batch | AnswerBatch:
     """A pair as a batch of one, with what the network can learn of it."""
     table, graph = (pair.x_md, pair.adjacency) if isinstance(pair, LabelledTable) else _take_apart(pair, index)
-    if not answers:
-        return as_batch(table, graph, index)
-    batch = as_answer_batch(table, graph, index)
-    return _add_knowledge(batch, pair) if isinstance(pair, LabelledTable) else batch
+    batch: Batch | AnswerBatch = (as_answer_batch if answers else as_batch)(table, graph, index)
+    if not isinstance(pair, LabelledTable):
+        return batch
+    if pair.set_md is not None:  # rows in the order of what was set are no series
+        batch = batch._replace(rows_b=torch.tensor(count_rows_each(batch.x_bmd.numpy(), pair.set_md[None])))
+    return _add_knowledge(batch, pair) if isinstance(batch, AnswerBatch) else batch
 
 
 def _take_apart(pair: Any, index: int) -> tuple[Any, Any]:
