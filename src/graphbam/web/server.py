@@ -103,7 +103,10 @@ def build_app(
     ]
     errors: Any = {GraphbamError: _say_error, HTTPException: _say_error, FullError: _say_error}
     app = Starlette(
-        routes=routes, middleware=[Middleware(Guard, hosts=tuple(host.lower() for host in hosts))], lifespan=live, exception_handlers=errors
+        routes=routes,
+        middleware=[Middleware(Guard, hosts=tuple(host.lower() for host in hosts))],
+        lifespan=live,
+        exception_handlers=errors,
     )
     app.state.desk, app.state.arriving = desk, 0
     return app
