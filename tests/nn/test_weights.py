@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch.testing import assert_close
 
 from cases import each
-from graphbam.errors import WeightsError
+from graphbam.errors import GraphbamError, WeightsError
 from graphbam.nn import weights
 from graphbam.nn.edge_net import MISSING, SET, EdgeNet
 from graphbam.nn.weights import (
@@ -238,18 +238,24 @@ def test_folders_are_not_weights(tmp_path):
         load_weights(tmp_path)
 
 
-def test_a_failed_write_keeps_the_previous_file(monkeypatch, net, file):
+@each("error", [OSError(28, "No space left on device"), SafetensorError("No space left on device (os error 28)")])
+def test_a_failed_write_keeps_the_previous_file(monkeypatch, net, file, error):
     before = file.read_bytes()
 
     def no_space(tensors, name, **_):
         Path(name).write_bytes(b"half a fi")
-        raise OSError(28, "No space left on device")
+        raise error
 
     monkeypatch.setattr(weights, "save_file", no_space)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(GraphbamError, match=r"cannot be written: No space.*\. Choose another place\."):
         save_weights(file, net)
     assert file.read_bytes() == before
     assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+def test_a_place_where_no_file_can_be_is_one_sentence(net, file):
+    with pytest.raises(GraphbamError, match=r"cannot be written: .*\. Choose another place\."):
+        save_weights(file / "weights.safetensors", net)
 
 
 def test_read_tensors_returns_what_write_tensors_was_given(tmp_path):

@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -24,6 +23,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from graphbam.errors import ConfigError, WeightsError
+from graphbam.machine.disk import clear_errors, make_folder, replacing
 from graphbam.nn.edge_net import ANSWERS, CLASSES, SET, EdgeNet
 from graphbam.nn.immorality_net import ImmoralityNet
 from graphbam.nn.network import Config, Network
@@ -475,18 +475,14 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], header: Header) -> Non
     """Write tensors and header atomically: a crash or a full disk leaves the previous file as it was."""
     values = header.to_dict()
     values["sha256"] = checksum(tensors, values)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
+    make_folder(path.parent)
     try:
-        save_file(tensors, temporary, metadata={"graphbam": json.dumps(values)})
-        with open(temporary, "rb+") as stream:
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        with clear_errors(path), replacing(path) as draft:
+            save_file(tensors, draft, metadata={"graphbam": json.dumps(values)})
+            with draft.open("rb+") as stream:
+                os.fsync(stream.fileno())
+    except SafetensorError as error:
+        raise WeightsError(f"{path} cannot be written: {error}. Choose another place.") from error
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], Header]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from graphbam.errors import ConfigError, GraphbamError, GraphError, spell_count
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON, Graph
+from graphbam.machine.disk import clear_errors, make_folder
 from graphbam.output.drawing import (
     INK,
     MORAL_LINE,
@@ -169,11 +170,9 @@ def draw_graph(
 def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
     """Write a figure to a file; the suffix names the format, and missing folders are made."""
     path = _check_format(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
+    with clear_errors(path):
         figure.savefig(path, dpi=150, facecolor=PAPER)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror or error}. Choose another place.") from None
     return path
 
 

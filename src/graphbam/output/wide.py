@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from graphbam.graphs.cut import Cut
-from graphbam.machine.disk import remove_own, sign
+from graphbam.machine.disk import filling, sign
 from graphbam.output.files import NOTES, WIDE_OUTPUTS, check_folder, take_page, to_csv, to_dot, to_graphml, write_text
 from graphbam.sparse import ARRAYS, SparseResult
 
@@ -21,7 +21,9 @@ SHOWN_FROM = 0.05
 
 
 def save_sparse(result: SparseResult, folder: str | os.PathLike[str], cut: Cut) -> list[Path]:
-    """Write everything about a sparse result into a folder; files of an earlier one there are replaced.
+    """Write everything about a sparse result into a folder, or, if anything goes wrong, nothing.
+
+    Files of an earlier result there are replaced, all others stay.
 
     Returns
     -------
@@ -39,14 +41,12 @@ def save_sparse(result: SparseResult, folder: str | os.PathLike[str], cut: Cut) 
     names = [*texts, "result.json", "pairs.npz"]
     values = sign(result.to_dict(), names)
     texts["result.json"] = lambda: json.dumps(values, ensure_ascii=False, default=_plain)
-    written = [write_text(folder / name, make()) for name, make in texts.items()]
     arrays = {name: getattr(result, name) for name in ARRAYS if getattr(result, name) is not None}
-    draft = folder / ".pairs.part"
-    with draft.open("wb") as file:
-        np.savez(file, **arrays)
-    os.replace(draft, folder / "pairs.npz")
-    remove_own(folder, names, *NOTES)
-    return [*written, folder / "pairs.npz"]
+    with filling(folder, *NOTES) as draft:
+        for name, make in texts.items():
+            (draft / name).write_text(make(), encoding="utf-8", newline="")
+        np.savez(draft / "pairs.npz", **arrays)
+    return [folder / name for name in names]
 
 
 def _plain(value: object) -> object:
