@@ -331,6 +331,23 @@ def test_the_page_holds_every_link_of_the_cut(both, tmp_path):
     assert few.report(tmp_path / "part.html", around="gene 4").stat().st_size > 50_000
 
 
+def test_the_page_takes_any_name_of_a_file(both, tmp_path):
+    few = dataclasses.replace(both[0], source="{{model}} <b>\udc80.csv")
+    page = few.report(tmp_path / "page.html").read_text()
+    assert "<h1>{{model}} &lt;b&gt;&#56448;.csv</h1>" in page
+    assert page.count('"names"') == 1
+
+
+def test_a_folder_is_as_it_was_if_a_file_cannot_be_written(both, tmp_path, monkeypatch):
+    few, _ = both
+    files = few.save(tmp_path, 0.4)
+    before = {path: path.read_bytes() for path in files}
+    monkeypatch.setattr("numpy.savez", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(ConfigError, match="cannot be written: No space left"):
+        few.save(tmp_path, 0.6)
+    assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+
 def test_one_format_alone_and_what_needs_a_matrix(both, tmp_path):
     few, _ = both
     assert gb.export(few, tmp_path / "pairs.csv").read_text().count("\n") == len(few.pairs) + 1

@@ -6,7 +6,6 @@ import html
 import json
 import os
 from collections.abc import Callable
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,8 @@ import numpy as np
 from graphbam.graphs.cut import Cut
 from graphbam.machine.disk import filling, sign
 from graphbam.output.files import NOTES, WIDE_OUTPUTS, check_folder, take_page, to_csv, to_dot, to_graphml, write_text
+from graphbam.output.layout import read_template
+from graphbam.output.report import embed, fill_page
 from graphbam.sparse import ARRAYS, SparseResult
 
 SHOWN_FROM = 0.05
@@ -61,10 +62,9 @@ def write_page(result: SparseResult, path: str | os.PathLike[str], cut: Cut) -> 
 
 def render_page(result: SparseResult, cut: Cut) -> str:
     """The page as text. Names travel in a JSON model only, and are put on the page as text."""
-    model = json.dumps(build_page(result, cut), ensure_ascii=True, default=_plain)
-    page = resources.files("graphbam.output").joinpath("templates/wide.html").read_text(encoding="utf-8")
     title = html.escape(" ".join((result.source or "table").split()))
-    return page.replace("{{title}}", title).replace("{{model}}", model.replace("<", "\\u003c"))
+    parts = {"title": title, "model": embed(build_page(result, cut), default=_plain)}
+    return fill_page(read_template("wide.html"), parts)
 
 
 def build_page(result: SparseResult, cut: Cut) -> dict[str, object]:

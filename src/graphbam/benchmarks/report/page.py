@@ -16,7 +16,6 @@ import html
 import itertools
 import json
 import os
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
@@ -45,10 +44,9 @@ from graphbam.benchmarks.report.sheets import Sheet, escape_markdown, to_html, t
 from graphbam.benchmarks.report.summary import spread
 from graphbam.errors import TableError
 from graphbam.machine.disk import Note, filling, make_folder, refuse_others, take_path
+from graphbam.output.report import fill_page
 
 TITLE = "Benchmark of graph structure inference"
-
-_MARK = re.compile(r"\{\{(\w+)\}\}")
 
 PUBLISHED_COLUMNS = ("mechanism", "n_variables", "n_samples", "method", "metric", "value", "source")
 """Columns of a file with numbers of others."""
@@ -217,7 +215,7 @@ def render_page(
         "body": _join(cards, "<h2>{}</h2>", '<section class="card" id="at-{key}">{body}</section>'),
     }
     template = (resources.files("graphbam") / "benchmarks" / "report" / "page.html").read_text(encoding="utf-8")
-    return _MARK.sub(lambda match: parts[match[1]], template)  # one sweep: values are not looked into
+    return fill_page(template, parts)
 
 
 def _join(cards: Sequence[Card], heading: str, form: str) -> str:
