@@ -290,6 +290,26 @@ def test_what_is_saved_comes_back(both, tmp_path):
         gb.Result.load(tmp_path / "out")
 
 
+def test_a_damaged_answer_is_refused(both, tmp_path):
+    few, _ = both
+    few.save(tmp_path)
+    pairs, about = tmp_path / "pairs.npz", tmp_path / "result.json"
+    whole, values = pairs.read_bytes(), json.loads(about.read_text())
+    for content in (whole[:1000], b""):  # a copy that was broken off
+        pairs.write_bytes(content)
+        with pytest.raises(ResultError, match="holds no sparse result"):
+            gb.SparseResult.load(tmp_path)
+    pairs.write_bytes(whole)
+    fewer = {name: value for name, value in values.items() if name != "changes"}
+    for odd in ([1], fewer, values | {"x": 1}, values | {"knowledge": 3}):
+        about.write_text(json.dumps(odd))
+        with pytest.raises(ResultError, match="It was altered, or is damaged"):
+            gb.SparseResult.load(tmp_path)
+    about.write_text(json.dumps(values | {"names": ["a"]}))
+    with pytest.raises(GraphError, match="beyond the 1 that there are"):
+        gb.SparseResult.load(tmp_path)
+
+
 def test_questions_that_need_a_matrix_are_sent_to_a_part(both):
     few, _ = both
     for name in ("why", "markov_blanket", "effects", "roles", "compare", "score", "arrow_probabilities"):
