@@ -106,7 +106,9 @@ def test_wrong_shapes_are_refused(file):
         load_weights(file)
 
 
-@pytest.mark.parametrize("change", [{"colour": 1}, {"channels": "six"}, {"channels": -6}, {"heads": 5}])
+@pytest.mark.parametrize(
+    "change", [{"colour": 1}, {"channels": "six"}, {"channels": -6}, {"heads": 5}, {"channels": 6 * 10**18}]
+)
 def test_impossible_configs_are_refused(file, change):
     tensors, header = content(file)
     rewrite(file, tensors, header | {"config": header["config"] | change})
@@ -371,6 +373,19 @@ def test_unknown_fields_of_a_header_are_refused(file, where):
     part = header.get(where, {}) | {"colour": "red"}
     rewrite(file, tensors, header | ({where: part} if where else part))
     with pytest.raises(WeightsError, match="colour"):
+        load_weights(file)
+
+
+@each("change", [
+    {"answers": {"hidden": 3}}, {"answers": {"hidden": {"offset": "x"}}}, {"evidence": [1]},
+    {"evidence": {"offset": "x"}}, {"calibration": {"temperature": 0}}, {"calibration": {"temperature": "x"}},
+    {"calibration": {"offsets": ["x"]}},
+    {"domain": {"n_samples": [1]}},
+])  # fmt: skip
+def test_what_a_header_says_of_answers_is_numbers(file, change):
+    tensors, header = content(file)
+    rewrite(file, tensors, header | change)
+    with pytest.raises(WeightsError, match="no usable header"):
         load_weights(file)
 
 
