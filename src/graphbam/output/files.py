@@ -36,6 +36,7 @@ _INSTALL = {
 }
 
 
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
 
 Source: TypeAlias = Graph | Result | SparseGraph | SparseResult
@@ -223,7 +224,7 @@ def _xml(text: str) -> str:
 
 
 def _check_xml(name: str) -> str:
-    if any((ord(c) < 32 and c not in "\t\n\r") or "\ud800" <= c <= "\udfff" for c in name):
+    if _NOT_XML.search(name):
         raise GraphError(f"the name {name!r} holds a control character, which GraphML cannot carry. Rename it.")
     return name
 
