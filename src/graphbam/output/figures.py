@@ -260,7 +260,8 @@ def _draw_scatters(
         seen_m, touched_m = ~np.isnan(x_m + y_m), set_md[:, cause] | set_md[:, effect]
         _scatter(axes, x_m[seen_m], y_m[seen_m], _depth_colour(depth_d[effect]))
         axes.scatter(x_m[touched_m], y_m[touched_m], s=9, color=MORAL_LINE, alpha=0.6, linewidths=0)
-        axes.set_title(f"{dag.names[cause]} → {dag.names[effect]}", fontsize=10.5, color=INK, pad=4)
+        names = f"{dag.names[cause]} → {dag.names[effect]}"
+        axes.set_title(names, fontsize=10.5, color=INK, pad=4, parse_math=False)
 
 
 def _scatter(axes: Axes, x_m: Array, y_m: Array, colour: str) -> None:
@@ -323,7 +324,7 @@ def draw_pairs(
     for place, ((x_m, y_m), title) in enumerate(panels):
         axes = figure.add_subplot(1, len(panels), place + 1)
         _scatter(axes, x_m, y_m, NODE)
-        axes.set_title(title, fontsize=10.5, color=INK)
+        axes.set_title(title, fontsize=10.5, color=INK, parse_math=False)  # names may hold dollars
         axes.set_xlabel(shorten(names[0]), color=QUIET)
         axes.set_ylabel(shorten(names[1]), color=QUIET)
     figure.tight_layout()
