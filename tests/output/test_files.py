@@ -449,6 +449,11 @@ def test_pgmpy(graph):
     assert unordered(read_pgmpy(theirs)) == unordered(edges_of(graph))
 
 
+def test_pgmpy_knows_variables_without_links_too():
+    pytest.importorskip("pgmpy.base")
+    assert set(to_pgmpy(Graph(["a", "b", "alone"], [[0, 1, 0], [1, 0, 0], [0, 0, 0]])).nodes) == {"a", "b", "alone"}
+
+
 @each("dag", [DAG, COLLIDER, CONFOUNDED])
 def test_pgmpy_works_with_it(dag):
     base = pytest.importorskip("pgmpy.base")

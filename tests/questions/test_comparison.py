@@ -68,6 +68,12 @@ def test_strangers_cannot_be_compared():
 TRUTH = gb.Graph(NAMES, np.array([[0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 0], [0, 0, 1, 0, 1], [0, 0, 0, 1, 0]]))
 """a → b → c ← d — e."""
 
+
+def write_list(path):
+    path.write_text("source,target\na,b\nb,c\nd,c\nd,e\ne,d\n")
+    return path
+
+
 SPELLINGS = {
     "graph": lambda folder: TRUTH,
     "graph in another order": lambda folder: gb.Graph(NAMES[::-1], TRUTH.adjacency[::-1, ::-1]),
@@ -81,6 +87,7 @@ SPELLINGS = {
     "adjacency csv": lambda folder: gb.export(TRUTH, folder / "t.csv", layout="adjacency"),
     "json": lambda folder: gb.export(TRUTH, folder / "t.json"),
     "graphml": lambda folder: gb.export(TRUTH, folder / "t.graphml"),
+    "a list as graph.csv": lambda folder: write_list(folder / "graph.csv"),
     "source and target": lambda folder: pd.DataFrame({"source": list("abdde"), "target": list("bcced")}),
 }
 
