@@ -22,7 +22,7 @@ ALLOWED = {
     "directions": {"errors", "graphs"},
     "result": {"errors", "graphs", "directions", "output", "questions"},
     "sparse": {"errors", "graphs", "directions", "result", "output"},
-    "inference": {"errors", "graphs", "tables", "nn", "directions", "result", "sparse"},
+    "inference": {"errors", "machine", "graphs", "tables", "nn", "directions", "result", "sparse"},
     "output": {"errors", "machine", "graphs", "result", "sparse", "tables.domain"},
     "questions": {"errors", "graphs", "result", "output"},
     "simulation": {"errors", "machine", "graphs", "tables.prepare"},

@@ -386,6 +386,16 @@ def test_a_stored_result_that_is_not_understood_is_refused(change, says, tmp_pat
         Result.load(tmp_path)
 
 
+@each(("name", "value"), [
+    ("names", None), ("names", 3), ("probabilities", "x"), ("probabilities", {}), ("provenance", "x"),
+    ("provenance", None), ("directions", [["a"]]), ("colliders", [1, 2]), ("classes", 3), ("knowledge", 3),
+])  # fmt: skip
+def test_a_damaged_result_is_refused(name, value):
+    stored = Result(NAMES, np.tile([0.5, 0.5, 0], (D, D, 1))).to_dict() | {name: value}
+    with pytest.raises(GraphbamError, match=r"altered, or|'directions'|shape"):
+        Result.from_dict(stored)
+
+
 def test_what_is_no_stored_result_is_named(result, tmp_path):
     with pytest.raises(ResultError, match="lacks 'names'"):
         Result.from_dict({key: value for key, value in result.to_dict().items() if key != "names"})

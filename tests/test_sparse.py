@@ -320,6 +320,26 @@ def test_what_is_saved_comes_back(both, tmp_path):
         gb.Result.load(tmp_path / "out")
 
 
+def test_a_damaged_answer_is_refused(both, tmp_path):
+    few, _ = both
+    few.save(tmp_path)
+    pairs, about = tmp_path / "pairs.npz", tmp_path / "result.json"
+    whole, values = pairs.read_bytes(), json.loads(about.read_text())
+    for content in (whole[:1000], b""):  # a copy that was broken off
+        pairs.write_bytes(content)
+        with pytest.raises(ResultError, match="holds no sparse result"):
+            gb.SparseResult.load(tmp_path)
+    pairs.write_bytes(whole)
+    fewer = {name: value for name, value in values.items() if name != "changes"}
+    for odd in ([1], fewer, values | {"x": 1}, values | {"knowledge": 3}):
+        about.write_text(json.dumps(odd))
+        with pytest.raises(ResultError, match="It was altered, or is damaged"):
+            gb.SparseResult.load(tmp_path)
+    about.write_text(json.dumps(values | {"names": ["a"]}))
+    with pytest.raises(GraphError, match="beyond the 1 that there are"):
+        gb.SparseResult.load(tmp_path)
+
+
 def test_questions_that_need_a_matrix_are_sent_to_a_part(both):
     few, _ = both
     for name in ("why", "markov_blanket", "effects", "roles", "compare", "score", "arrow_probabilities"):
@@ -359,6 +379,23 @@ def test_the_page_holds_every_link_of_the_cut(both, tmp_path):
     pairs = zip(graph.tails.tolist(), graph.heads.tolist(), strict=True)
     assert shown == {(min(a, b), max(a, b)) for a, b in pairs}
     assert few.report(tmp_path / "part.html", around="gene 4").stat().st_size > 50_000
+
+
+def test_the_page_takes_any_name_of_a_file(both, tmp_path):
+    few = dataclasses.replace(both[0], source="{{model}} <b>\udc80.csv")
+    page = few.report(tmp_path / "page.html").read_text()
+    assert "<h1>{{model}} &lt;b&gt;&#56448;.csv</h1>" in page
+    assert page.count('"names"') == 1
+
+
+def test_a_folder_is_as_it_was_if_a_file_cannot_be_written(both, tmp_path, monkeypatch):
+    few, _ = both
+    files = few.save(tmp_path, 0.4)
+    before = {path: path.read_bytes() for path in files}
+    monkeypatch.setattr("numpy.savez", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(ConfigError, match="cannot be written: No space left"):
+        few.save(tmp_path, 0.6)
+    assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
 
 
 def test_one_format_alone_and_what_needs_a_matrix(both, tmp_path):

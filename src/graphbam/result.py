@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -786,14 +787,17 @@ class Result(AnyResult):
         Traceback (most recent call last):
         graphbam.errors.ResultError: this result has version 7, and this graphbam reads version 1. Update graphbam.
         """
-        kept = _read_fields(values, {f.name for f in dataclasses.fields(cls) if f.init} - set(ABOUT_ROWS))
-        for key in ("changes", "warnings", "names"):
-            kept[key] = tuple(kept.get(key, ()))
-        for key in ("stability", "arrow_stability", "experiments", *ORDERED):
-            if kept.get(key) is not None:
-                kept[key] = np.array(kept[key])
-        kept["knowledge"] = Knowledge.from_dict(kept["knowledge"]) if kept.get("knowledge") else None
-        return cls(**kept)
+        with refuse_damage("this result"):
+            kept = _read_fields(values, {f.name for f in dataclasses.fields(cls) if f.init} - set(ABOUT_ROWS))
+            for key in ("changes", "warnings", "names"):
+                kept[key] = tuple(map(str, kept.get(key, ())))
+            for key in ("domain", "provenance"):
+                kept[key] = dict(kept.get(key, {}))
+            for key in ("stability", "arrow_stability", "experiments", *ORDERED):
+                if kept.get(key) is not None:
+                    kept[key] = np.array(kept[key])
+            kept["knowledge"] = Knowledge.from_dict(kept["knowledge"]) if kept.get("knowledge") else None
+            return cls(**kept)
 
     # ── questions ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1074,6 +1078,19 @@ def _compare_links(names: Sequence[str], p_dd: Matrix, cut: Cut, adjacency: Adja
         named = [f"{names[i[k]]} — {names[j[k]]} ({p_dd[i[k], j[k]]:.2f})" for k in order[:MOST_NAMED]]
         notes += [f"{spell_count(len(order), 'link')} {said}: {name_some(named, len(order))}"] if named else []
     return tuple(notes)
+
+
+@contextlib.contextmanager
+def refuse_damage(what: str) -> Iterator[None]:
+    """Say of a stored result that it is damaged, where it cannot be built from what is stored."""
+    try:
+        yield
+    except GraphbamError:
+        raise
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        raise ResultError(
+            f"{what} holds what none has ({error}). It was altered, or is damaged: infer it again."
+        ) from None
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,16 @@ from graphbam.errors import GraphError, OrientationMissingError, ResultError, na
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, NONE, SKELETON, BoolMatrix, Graph, Indices, Vector, one_line
 from graphbam.graphs.knowledge import Knowledge, leave_childless
-from graphbam.result import ABOUT_ROWS, CAUTION, CHILD_FROM, MOST_NAMED, SUSPECT_FROM, AnyResult, Result
+from graphbam.result import (
+    ABOUT_ROWS,
+    CAUTION,
+    CHILD_FROM,
+    MOST_NAMED,
+    SUSPECT_FROM,
+    AnyResult,
+    Result,
+    refuse_damage,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -271,7 +281,9 @@ class SparseResult(AnyResult):
             object.__setattr__(self, "ancestors", self._settle_ancestors(self.ancestors))
 
     def _check_fields(self) -> None:
-        """A probability for each pair in every field, and yes or no of experiments."""
+        """Pairs of variables that there are, a probability for each in every field, yes or no of experiments."""
+        if self.pairs.size and not (self.pairs.min() >= 0 and self.pairs.max() < self.n_variables):
+            raise GraphError(f"pairs name variables by places beyond the {self.n_variables} that there are.")
         for name in (name for name in BELIEFS if getattr(self, name) is not None):
             values = np.array(getattr(self, name), dtype=np.float64)
             if len(values) != len(self.pairs) or not np.isfinite(values).all() or (values < 0).any():
@@ -892,15 +904,18 @@ class SparseResult(AnyResult):
             values = json.loads((folder / "result.json").read_text(encoding="utf-8"))
             with np.load(folder / "pairs.npz") as file:
                 arrays = {name: file[name] for name in file.files}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError, BadZipFile) as error:
             raise ResultError(f"{folder} holds no sparse result: {error}. Pass a folder that save() wrote.") from None
-        if values.pop("format", None) != "graphbam-sparse-result" or values.pop("version", None) != VERSION:
-            raise ResultError(f"{folder} holds a result of another kind or version. Update graphbam, or infer again.")
-        values.pop("files", None)
-        for key in ("changes", "warnings", "constant"):
-            values[key] = tuple(values[key])
-        values["knowledge"] = Knowledge.from_dict(values["knowledge"]) if values["knowledge"] else None
-        return cls(**values, **arrays)
+        with refuse_damage(str(folder)):
+            if values.pop("format", None) != "graphbam-sparse-result" or values.pop("version", None) != VERSION:
+                raise ResultError(
+                    f"{folder} holds a result of another kind or version. Update graphbam, or infer again."
+                )
+            values.pop("files", None)
+            for key in ("names", "changes", "warnings", "constant"):
+                values[key] = tuple(map(str, values[key]))
+            values["knowledge"] = Knowledge.from_dict(values["knowledge"]) if values["knowledge"] else None
+            return cls(**values, **arrays)
 
     def plot(
         self, path: str | os.PathLike[str] | None = None, *, around: str, most: int = 40, **options: Any

@@ -174,7 +174,7 @@ def test_a_file_in_the_way_is_named(tmp_path, capsys, monkeypatch):
     assert error.count("\n") == 1
     (tmp_path / "out" / "graph.csv").mkdir(parents=True)
     code, _, error = run(capsys, monkeypatch, "simulate", "--n-samples", 9, "-o", tmp_path / "out")
-    assert (code, "cannot be written: Is a directory. Choose another place" in error) == (2, True)
+    assert (code, "graph.csv is a folder where a file must go. Remove it" in error) == (2, True)
 
 
 @each(("words", "what"), [

@@ -72,6 +72,8 @@ def test_a_plain_number_is_a_threshold(given, meant):
         (lambda: Cut.read(Cut(fdr=0.1), threshold=0.5), "was given, and another setting as well"),
         (lambda: Cut.read(Cut(), objective="shd"), "was given, and another setting as well"),
         (lambda: Cut(fdr="5%"), "fdr='5%' is not a number"),
+        (lambda: Cut.read("half"), "threshold='half' is not a number"),
+        (lambda: Cut.read([0.5]), "threshold=.* is not a number"),
         (lambda: Cut(threshold=0.0), "threshold=0.0 is not a probability"),
         (lambda: Cut(threshold=1.1), "threshold=1.1"),
         (lambda: Cut(fdr=0.0), "fdr=0.0 is not a share"),

@@ -166,6 +166,7 @@ def test_a_named_cycle_is_one_of_the_graph():
         (np.zeros((2, 3)), r"shape \(2, 3\); it must be square"),
         (np.zeros(4), r"shape \(4,\); it must be square"),
         ([[0, 2], [0, 0]], r"adjacency\[0, 1\] is 2; entries must be 0 or 1"),
+        ([["0", "1"], ["0", "0"]], "holds text .*entries must be the numbers 0 or 1"),
         ([[0, 0], [np.nan, 0]], r"adjacency\[1, 0\] is nan"),
         ([[0, 1], [0, 1]], r"adjacency\[1, 1\] is 1: a variable cannot point at itself"),
     ],

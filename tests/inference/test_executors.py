@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -87,6 +88,24 @@ def test_a_dask_cluster_says_what_is_said_here(cluster, frame, tiny_path):
     here, there = (gb.infer(frame, executor=k, **settings) for k in (None, cluster))
     assert np.allclose(here.probabilities, there.probabilities, atol=0.02)  # a worker may multiply in bfloat16
     assert np.abs(here.stability - there.stability).mean() < 0.1
+
+
+def test_a_connection_to_an_address_ends_with_the_call(cluster, frame):
+    settings = {"weights": PartialCorrelation(), "executor": cluster.scheduler.address}
+    assert all(gb.infer_many([frame, frame], **settings))
+    gc.collect()
+    assert list(cluster.run_on_scheduler(lambda dask_scheduler: dask_scheduler.clients)) == [
+        "fire-and-forget",
+        cluster.id,
+    ]
+
+
+def test_an_address_where_no_scheduler_is_is_one_sentence():
+    dask = pytest.importorskip("dask")
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        for nowhere in ("tcp://127.0.0.1:9", "smoke://127.0.0.1:9"):
+            with pytest.raises(ConfigError, match=f"executor='{nowhere}' cannot be reached: .*\\. Start a scheduler"):
+                open_executor(nowhere)
 
 
 def test_a_ray_worker_that_dies_costs_its_task(tmp_path, monkeypatch):

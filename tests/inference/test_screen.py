@@ -28,6 +28,13 @@ def test_links_of_every_kind_are_candidates(mechanism, seed):
     assert len(pairs) <= screen.MOST_CANDIDATES * 250
 
 
+@each("n_at_once", [10**9, 1500])
+def test_every_pair_is_counted_once(monkeypatch, n_at_once):
+    monkeypatch.setattr(screen, "CELLS_AT_ONCE", n_at_once)
+    found, _ = candidates_of(np.random.default_rng(0).normal(size=(60, 50)))
+    assert found.census.sum() == 50 * 49 / 2
+
+
 def test_a_hub_keeps_all_its_children():
     rng = np.random.default_rng(0)
     x_md = rng.normal(size=(300, 120))

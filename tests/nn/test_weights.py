@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch.testing import assert_close
 
 import graphbam as gb
 from cases import each
-from graphbam.errors import WeightsError
+from graphbam.errors import GraphbamError, WeightsError
 from graphbam.nn import weights
 from graphbam.nn.edge_net import MISSING, SET, EdgeNet
 from graphbam.nn.weights import (
@@ -110,7 +110,9 @@ def test_wrong_shapes_are_refused(file):
         load_weights(file)
 
 
-@pytest.mark.parametrize("change", [{"colour": 1}, {"channels": "six"}, {"channels": -6}, {"heads": 5}])
+@pytest.mark.parametrize(
+    "change", [{"colour": 1}, {"channels": "six"}, {"channels": -6}, {"heads": 5}, {"channels": 6 * 10**18}]
+)
 def test_impossible_configs_are_refused(file, change):
     tensors, header = content(file)
     rewrite(file, tensors, header | {"config": header["config"] | change})
@@ -242,18 +244,24 @@ def test_folders_are_not_weights(tmp_path):
         load_weights(tmp_path)
 
 
-def test_a_failed_write_keeps_the_previous_file(monkeypatch, net, file):
+@each("error", [OSError(28, "No space left on device"), SafetensorError("No space left on device (os error 28)")])
+def test_a_failed_write_keeps_the_previous_file(monkeypatch, net, file, error):
     before = file.read_bytes()
 
     def no_space(tensors, name, **_):
         Path(name).write_bytes(b"half a fi")
-        raise OSError(28, "No space left on device")
+        raise error
 
     monkeypatch.setattr(weights, "save_file", no_space)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(GraphbamError, match=r"cannot be written: No space.*\. Choose another place\."):
         save_weights(file, net)
     assert file.read_bytes() == before
     assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+def test_a_place_where_no_file_can_be_is_one_sentence(net, file):
+    with pytest.raises(GraphbamError, match=r"cannot be written: .*\. Choose another place\."):
+        save_weights(file / "weights.safetensors", net)
 
 
 def test_read_tensors_returns_what_write_tensors_was_given(tmp_path):
@@ -393,6 +401,19 @@ def test_unknown_fields_of_a_header_are_refused(file, where):
     part = header.get(where, {}) | {"colour": "red"}
     rewrite(file, tensors, header | ({where: part} if where else part))
     with pytest.raises(WeightsError, match="colour"):
+        load_weights(file)
+
+
+@each("change", [
+    {"answers": {"hidden": 3}}, {"answers": {"hidden": {"offset": "x"}}}, {"evidence": [1]},
+    {"evidence": {"offset": "x"}}, {"calibration": {"temperature": 0}}, {"calibration": {"temperature": "x"}},
+    {"calibration": {"offsets": ["x"]}},
+    {"domain": {"n_samples": [1]}},
+])  # fmt: skip
+def test_what_a_header_says_of_answers_is_numbers(file, change):
+    tensors, header = content(file)
+    rewrite(file, tensors, header | change)
+    with pytest.raises(WeightsError, match="no usable header"):
         load_weights(file)
 
 

@@ -127,9 +127,10 @@ def test_graphml_survives_in_networkx(graph, tmp_path):
     assert again.is_directed() == bool(graph.directed_edges())
 
 
-def test_graphml_refuses_what_xml_cannot_carry():
+@each("odd", ["\x00", "\x1b", "\ud800", "\uffff"])
+def test_graphml_refuses_what_xml_cannot_carry(odd):
     with pytest.raises(GraphError, match="control character"):
-        to_graphml(Graph(["a\x00", "b"], np.zeros((2, 2))))
+        to_graphml(Graph([f"a{odd}", "b"], np.zeros((2, 2))))
 
 
 def read_dot(text):
@@ -446,6 +447,11 @@ def test_pgmpy(graph):
     assert isinstance(theirs, base.DAG if graph.is_dag() else base.PDAG)
     assert set(theirs.nodes) == set(ODD)
     assert unordered(read_pgmpy(theirs)) == unordered(edges_of(graph))
+
+
+def test_pgmpy_knows_variables_without_links_too():
+    pytest.importorskip("pgmpy.base")
+    assert set(to_pgmpy(Graph(["a", "b", "alone"], [[0, 1, 0], [1, 0, 0], [0, 0, 0]])).nodes) == {"a", "b", "alone"}
 
 
 @each("dag", [DAG, COLLIDER, CONFOUNDED])

@@ -68,6 +68,12 @@ def test_strangers_cannot_be_compared():
 TRUTH = gb.Graph(NAMES, np.array([[0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 0], [0, 0, 1, 0, 1], [0, 0, 0, 1, 0]]))
 """a → b → c ← d — e."""
 
+
+def write_list(path):
+    path.write_text("source,target\na,b\nb,c\nd,c\nd,e\ne,d\n")
+    return path
+
+
 SPELLINGS = {
     "graph": lambda folder: TRUTH,
     "graph in another order": lambda folder: gb.Graph(NAMES[::-1], TRUTH.adjacency[::-1, ::-1]),
@@ -81,6 +87,7 @@ SPELLINGS = {
     "adjacency csv": lambda folder: gb.export(TRUTH, folder / "t.csv", layout="adjacency"),
     "json": lambda folder: gb.export(TRUTH, folder / "t.json"),
     "graphml": lambda folder: gb.export(TRUTH, folder / "t.graphml"),
+    "a list as graph.csv": lambda folder: write_list(folder / "graph.csv"),
     "source and target": lambda folder: pd.DataFrame({"source": list("abdde"), "target": list("bcced")}),
 }
 
@@ -96,6 +103,9 @@ BAD = {
     "wrong size": (np.zeros((3, 3)), r"shape \(3, 3\)"),
     "numbers": (np.full((5, 5), 0.4), "must be 0 or 1"),
     "no graph": (7, "a int is no graph"),
+    "a list of numbers": ([0, 1, 1], "0 is not an edge"),
+    "a column": (pd.Series(["a -> b", 3]), "3 is not an edge"),
+    "text": (np.full((5, 5), "1"), "holds text"),
     "no file": ("nowhere.csv", "the truth, nowhere.csv, does not exist. Check the path."),
     "unknown kind": ("truth.xlsx", "read from .csv"),
     "columns": (pd.DataFrame({"from": ["a"], "to": ["b"]}), "needs source and target"),
@@ -109,6 +119,13 @@ BAD = {
 def test_what_is_no_truth_is_refused(truth, message):
     with pytest.raises(ResultError, match=message):
         make_result({}).score(truth)
+
+
+@each(("name", "content"), [("t.graphml", "<a"), ("t.graphml", ""), ("t.gml", "graph ["), ("t.json", "[]")])
+def test_a_damaged_truth_is_refused(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ResultError, match="cannot be read as a graph"):
+        make_result({}).score(tmp_path / name)
 
 
 def test_a_graph_fits_columns_without_names_in_their_order():

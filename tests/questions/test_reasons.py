@@ -171,6 +171,16 @@ def test_names_are_written_safely():
     assert "&lt;a&gt; and b &amp; c" in result.why("<a>", "b & c")._repr_html_()
 
 
+def test_pictures_take_names_with_dollars(known, tmp_path):
+    names = [f"{name}_$" for name in known.names]
+    reasons = dataclasses.replace(known, names=tuple(names)).why(names[0], names[2])
+    reasons = dataclasses.replace(
+        reasons, steps=(reasons.steps[0], dataclasses.replace(reasons.steps[-1], given=tuple(names[3:])))
+    )
+    figure = reasons.plot(tmp_path / "pair.png")
+    assert figure.axes[1].get_title() == "given d_$ and e_$"
+
+
 def test_wide_tables_with_few_rows_hold_the_likeliest_neighbours(rng):
     frame = pd.DataFrame(rng.normal(size=(40, 30))).rename(columns=str)
     result = gb.Result(tuple(frame), np.tile([0.8, 0.2, 0.0], (30, 30, 1)), sample=frame.to_numpy())

@@ -14,6 +14,8 @@ import pytest
 
 from cases import each
 from graphbam.errors import TableError
+from graphbam.inference.reading import read_source
+from graphbam.inference.settings import InferConfig
 from graphbam.tables import formats
 from graphbam.tables.read import find_tables, read_table
 
@@ -117,6 +119,18 @@ def test_folders_list_tables_of_every_format(tmp_path):
     for name in (*FILES, "notes.md", ".hidden.xlsx"):
         (tmp_path / name).write_bytes(b"x")
     assert {path.name for path in find_tables(tmp_path)} == set(FILES)
+
+
+@each("name", ["t.parquet", "t.feather", "t.dta", "t.xlsx"])
+def test_a_file_is_not_called_damaged_where_memory_runs_out(monkeypatch, tmp_path, name):
+    def exhaust(*_, **__):
+        raise MemoryError
+
+    for place in ("pandas.read_excel", "pandas.read_stata", "pyarrow.parquet.ParquetFile", "pyarrow.ipc.open_file"):
+        monkeypatch.setattr(place, exhaust)
+    (tmp_path / name).write_bytes(FILES[name])
+    with pytest.raises(TableError, match=r"does not fit into memory\. Pass fewer rows or columns"):
+        read_source(tmp_path / name, InferConfig())
 
 
 def test_missing_packages_are_named(monkeypatch):

@@ -57,6 +57,11 @@ def test_what_lies_beside_a_table_must_fit(tmp_path, name, content, message):
         read_labelled(folder)
 
 
+def test_a_header_alone_is_no_table(tmp_path):
+    with pytest.raises(TableError, match=r"data\.csv has a header but no rows below it"):
+        read_labelled(write(tmp_path / "a", data="x,y,z\n"))
+
+
 def test_what_is_written_is_read_back(tmp_path):
     names = ("x", "a, b", 'say "c"', "größe")
     x_md = np.random.default_rng(0).normal(size=(7, 4)) * [1, 1e-9, 1e9, np.pi]

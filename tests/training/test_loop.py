@@ -153,7 +153,7 @@ def test_out_of_disk_at_the_end_keeps_the_previous_checkpoint(monkeypatch, tiny_
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(weights, "save_file", no_space)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(ConfigError, match="cannot be written: No space left on device"):
         run(config, tmp_path, 4, resume=True)
     monkeypatch.undo()
     assert (tmp_path / "checkpoint.safetensors").read_bytes() == before
@@ -594,7 +594,7 @@ def test_the_previous_checkpoint_survives_a_failed_save(monkeypatch, tiny_traini
     saved = everything(stepper)
     later = make_stepper(config, 2)
     monkeypatch.setattr(*where, how)
-    with pytest.raises((OSError, KeyboardInterrupt)):
+    with pytest.raises((ConfigError, KeyboardInterrupt)):
         save_checkpoint(tmp_path / "c", later, config, RunProgress(step=2))
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["c"]

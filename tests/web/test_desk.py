@@ -1,6 +1,7 @@
 """One queue with a bound; whoever waits or works can be cancelled, and the memory of a cancelled run is free."""
 
 import io
+import os
 import time
 
 import pytest
@@ -102,6 +103,15 @@ def test_a_worker_that_dies_by_itself_is_explained(lane):
     assert "memory" in job.future.result(20).words[0]
 
 
+def test_an_error_that_nobody_foresaw_is_told_and_the_next_job_is_done(lane, capsys):
+    lane.worker.may_answer = True
+    lane.worker.names = None
+    assert "AttributeError" in lane.submit(make_job()).future.result(20).words[0]
+    assert "Traceback" in capsys.readouterr().err
+    lane.worker.names = []
+    assert lane.submit(make_job()).future.result(20).state == "done"
+
+
 def test_the_oldest_are_forgotten_unless_a_run_waits_for_them(monkeypatch):
     monkeypatch.setattr(desk, "MOST_TABLES", 2)
     monkeypatch.setattr(desk, "MOST_RUNS", 2)
@@ -178,6 +188,13 @@ def test_a_device_that_is_not_there_is_the_option_of_the_command(tmp_path):
     with pytest.raises(WeightsError) as refused:
         worker.start()
     assert refused.value.say(Setting.as_option).startswith("--device foo cannot be used here")
+
+
+def test_a_worker_that_is_stopped_while_it_starts_has_ended(tmp_path, monkeypatch):
+    worker = Worker(Opening("edges", "cpu", None, str(tmp_path)))
+    monkeypatch.setattr(worker, "start", lambda: os.read(-1, 1))  # as where its connection is closed meanwhile
+    with pytest.raises(EOFError):
+        worker.ask("look", "t.csv", io.BytesIO(b"a"), {})
 
 
 def test_networks_are_loaded_once_and_not_for_every_table(tmp_path):

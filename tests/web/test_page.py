@@ -139,6 +139,20 @@ def test_from_a_table_to_a_picture(address, tmp_path, width, is_dark):
         assert visit.troubles() == []
 
 
+def test_columns_may_be_called_as_what_every_object_has(address, tmp_path):
+    table = tmp_path / "races.csv"
+    lines = [f"{k % 7},{(3 * k + k % 5) % 11},{(k * k) % 13}" for k in range(80)]
+    table.write_text("constructor,points,toString\n" + "\n".join(lines), encoding="utf-8")
+    with open_browser(1280) as driver:
+        visit = Visit(driver, address[1])
+        visit.take(table)
+        visit.sees("#board .node", "constructor")
+        assert [one.get_attribute("value") for one in visit.all("#columns select")] == ["0", "0", "0"]
+        columns = {one.get_attribute("transform").split(" ")[0] for one in visit.all("#board .node")}
+        assert len(columns) == 2  # a ring: as columns stand those that come at different times
+        assert not visit.troubles()
+
+
 def test_experiments_are_suggested_and_knowledge_that_contradicts_itself_is_refused(address):
     with open_browser() as driver:
         visit = Visit(driver, address[1])

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from graphbam.errors import ConfigError
-from graphbam.machine.disk import Note, refuse_others
+from graphbam.machine.disk import Note, refuse_others, replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +146,7 @@ def _read_settings(path: Path) -> dict[str, Any]:
 def write_settings(folder: Path, settings: Settings) -> None:
     """Keep the settings of a run in its folder."""
     text = json.dumps(dataclasses.asdict(settings), indent=1) + "\n"
-    with _replacing(folder / SETTINGS) as path:
+    with replacing(folder / SETTINGS) as path:
         path.write_text(text, encoding="utf-8")
 
 
@@ -232,19 +232,8 @@ def tidy(rows: Iterable[Row]) -> pd.DataFrame:
 def write_results(folder: Path, rows: Iterable[Row]) -> pd.DataFrame:
     """Write results.parquet and results.csv, each at once or not at all."""
     frame = tidy(rows)
-    with _replacing(folder / f"{RESULTS}.parquet") as path:
+    with replacing(folder / f"{RESULTS}.parquet") as path:
         frame.to_parquet(path, index=False)
-    with _replacing(folder / f"{RESULTS}.csv") as path:
+    with replacing(folder / f"{RESULTS}.csv") as path:
         frame.to_csv(path, index=False)
     return frame
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of `path` once it is complete."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

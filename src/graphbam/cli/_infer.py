@@ -7,8 +7,10 @@ import dataclasses
 import functools
 import inspect
 import io
+import itertools
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -204,14 +206,25 @@ def _open_pipe() -> io.BytesIO:
 
 
 def _unique_stems(tables: list[Path]) -> list[str]:
-    """Names without suffixes; with them where two would be the same."""
+    """Names without suffixes; with them where two would be the same, also to the eyes of macOS and Windows.
+
+    Examples
+    --------
+    >>> _unique_stems([Path("a.csv"), Path("a.tsv"), Path("A_tsv.csv"), Path("b.csv.gz")])
+    ['a_csv', 'a_tsv_2', 'A_tsv', 'b']
+    """
     from graphbam.tables.formats import find_suffix
 
     stems = [path.name[: path.name.lower().rfind(find_suffix(path))] or path.name for path in tables]
-    return [
-        stem if stems.count(stem) == 1 else path.name.replace(".", "_")
-        for stem, path in zip(stems, tables, strict=True)
-    ]
+    counts = Counter(map(str.lower, stems))
+    taken, names = {stem for stem, count in counts.items() if count == 1}, []
+    for stem, path in zip(stems, tables, strict=True):
+        whole = path.name.replace(".", "_")
+        longer = itertools.chain([whole], (f"{whole}_{k}" for k in itertools.count(2)))
+        is_alone = counts[stem.lower()] == 1
+        names.append(stem if is_alone else next(name for name in longer if name.lower() not in taken))
+        taken.add(names[-1].lower())
+    return names
 
 
 def _try_to_write(answer: Result | Failure, folder: Path, cut: Cut, helper: Helper) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphbam.errors import spell_count
-from graphbam.machine.disk import Note, clear_errors, make_folder, refuse_others, remove_own, sign, take_path
+from graphbam.machine.disk import Note, filling, refuse_others, sign, take_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -73,11 +73,11 @@ def simulate(
     table = simulate_table(**settings)
     title = f"{world} world" if world else f"{settings['mechanism']} effects, {settings['graph']} graph"
     files = _list_files(table)
-    with clear_errors(folder):
-        _write_note(folder, settings, files)
-        _write_table(folder, table)
+    with filling(folder, NOTE) as draft:
+        _write_note(draft, settings, files)
+        _write_table(draft, table)
         if PICTURE in files:
-            _draw(folder / PICTURE, table, f"Simulated world: {title}")
+            _draw(draft / PICTURE, table, f"Simulated world: {title}")
     _report({folder / name: what for name, what in files.items()})
 
 
@@ -112,10 +112,9 @@ def _list_files(table: SimulatedTable) -> dict[str, str]:
 
 
 def _write_note(out: Path, settings: dict[str, Any], files: Collection[str]) -> None:
-    """Clear the folder of an earlier world, and say how this one is made and what belongs to it."""
+    """Say how a world is made, and what belongs to it."""
     from graphbam import __version__
 
-    remove_own(make_folder(out), files, NOTE)
     values = sign({"format": "graphbam-world", "graphbam": __version__, "settings": settings}, files)
     (out / NOTE.name).write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
 

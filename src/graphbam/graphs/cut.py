@@ -118,7 +118,7 @@ class Cut:
             or (isinstance(cut, Cut) and objective not in ("links", cut.objective))
         ):
             raise ConfigError(f"{cut!r} was given, and another setting as well; only one can decide, leave one out.")
-        return cut if isinstance(cut, Cut) else cls(float(cut), objective=objective)
+        return cut if isinstance(cut, Cut) else cls(_read_number(cut), objective=objective)
 
     def __str__(self) -> str:
         """How it decides, as in ``"12 links at p ≥ 0.5"``."""
@@ -167,3 +167,10 @@ class Cut:
         chosen = np.zeros(p_dd.shape, dtype=bool)
         chosen[upper] = self.choose(p_dd[upper])
         return chosen | chosen.T
+
+
+def _read_number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ConfigError(Setting("threshold", value), " is not a number.") from None

@@ -89,6 +89,8 @@ def check_adjacency(adj: ArrayLike) -> BoolMatrix:
     matrix = np.asarray(adj)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise GraphError(f"adjacency has shape {matrix.shape}; it must be square: one row and one column each.")
+    if matrix.dtype.kind in "US":
+        raise GraphError(f"adjacency holds text (first: {matrix.flat[0]!r}); entries must be the numbers 0 or 1.")
     edges: BoolMatrix = np.equal(matrix, 1)
     strange = np.argwhere(~edges & (matrix != 0))
     if len(strange):

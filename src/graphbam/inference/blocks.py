@@ -14,11 +14,10 @@ import functools
 import hashlib
 import json
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +44,7 @@ from graphbam.inference.screen import (
     group_columns,
     hood_size,
 )
+from graphbam.machine.disk import DRAFT, replacing
 from graphbam.nn.cost import Progress, be_silent, estimate_memory, estimate_seconds, refuse_beyond, spell_seconds
 from graphbam.nn.weights import chunk_size
 
@@ -465,10 +465,6 @@ class _Clock:
         self.tell(share, f"{n_before + self.n_done} of {self.n_all} neighbourhoods: {sentence}")
 
 
-DRAFT = ".part"
-"""Suffix of files that are not whole yet."""
-
-
 class Shelf:
     """Answers of neighbourhoods that are done, in a folder if there is one; else in memory."""
 
@@ -485,7 +481,8 @@ class Shelf:
             is_free = not any(path.suffix != DRAFT for path in folder.iterdir())
             if is_free:
                 text = json.dumps({"format": "graphbam-run", "about": about})
-                self._write(note, lambda file: file.write(text.encode()))
+                with replacing(note) as draft:
+                    draft.write_text(text, encoding="utf-8")
             found = json.loads(note.read_text(encoding="utf-8")).get("about") if note.exists() else None
         except (OSError, ValueError) as error:
             raise ConfigError(f"{folder} cannot be used as a store: {error}. Choose another folder.") from None
@@ -510,15 +507,8 @@ class Shelf:
             self.held[k] = pairs
             return
         arrays: dict[str, Any] = {"i": pairs.i, "j": pairs.j, **pairs.answers()}
-        self._write(self._path(k), lambda file: np.savez(file, **arrays))
-
-    @staticmethod
-    def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
-        """By a draft with a name of its own: two workers may be asked about the same table."""
-        draft = path.with_name(f"{path.stem}-{secrets.token_hex(4)}{DRAFT}")
-        with draft.open("wb") as file:
-            write(file)
-        os.replace(draft, path)
+        with replacing(self._path(k)) as draft, draft.open("wb") as file:
+            np.savez(file, **arrays)
 
     def get(self, k: int) -> Pairs:
         """What was kept."""

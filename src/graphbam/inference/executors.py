@@ -11,6 +11,7 @@ import importlib
 import itertools
 import os
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -60,8 +61,19 @@ def open_executor(executor: Any) -> Executor:
     if isinstance(executor, int):
         return Processes(executor)
     if isinstance(executor, str) and "://" in executor:
-        executor = _import("distributed", "executor of Dask").Client(executor)
+        return Dask(_connect(executor), is_own=True)
     return Dask(executor) if hasattr(executor, "scheduler_info") else Ray(_import("ray", "executor 'ray'"))
+
+
+def _connect(address: str) -> Any:
+    """A client of the Dask scheduler at this address."""
+    try:
+        return _import("distributed", "executor of Dask").Client(address)
+    except (OSError, ValueError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise ConfigError(
+            Setting("executor", address), f" cannot be reached: {reason}. Start a scheduler there, or correct it."
+        ) from None
 
 
 def read_executor(executor: Any) -> Any:
@@ -181,12 +193,14 @@ def _check_tries(again: Sequence[Begun], *, is_begun: bool) -> None:
 
 
 class Dask:
-    """The workers of a Dask cluster."""
+    """The workers of a Dask cluster; a client of its own is closed when nobody needs this any more."""
 
     is_remote = True
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, *, is_own: bool = False) -> None:
         self.client = client
+        if is_own:
+            weakref.finalize(self, client.close)
         self.n_workers = max(1, sum(one["nthreads"] for one in client.scheduler_info()["workers"].values()))
 
     def run(self, function: Callable[[Task], Output], tasks: Iterable[Task]) -> Iterator[tuple[int, Output]]:

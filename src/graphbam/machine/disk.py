@@ -1,4 +1,4 @@
-"""Folders that are written to: which files there are our own, and which are somebody else's.
+"""Files that are written whole or not at all, and folders: which files there are our own, which somebody else's.
 
 Whatever fills a folder leaves a note in one of its files, near the beginning: ``"files": […]``, the names of all that
 it wrote. Such files are replaced, or removed where the next run has no such file; all others are left alone.
@@ -10,11 +10,16 @@ import contextlib
 import json
 import os
 import re
+import secrets
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphbam.errors import ConfigError
+
+DRAFT = ".part"
+"""Suffix of what is not whole yet."""
 
 HEAD_BYTES = 2**16
 """Where a note is looked for: results may be long."""
@@ -97,17 +102,76 @@ def check_file(path: Path) -> None:
         raise ConfigError(f"{path} cannot be written: {why}. Choose another place.")
 
 
-def remove_own(folder: Path, keep: Iterable[str], *notes: Note) -> None:
-    """Remove files of an earlier run, but for those to `keep`: their place is taken by the next run's."""
-    for name in list_own(folder, *notes) - {*keep}:
-        (folder / name).unlink(missing_ok=True)
-
-
 def make_folder(folder: Path) -> Path:
     """Make a folder, and those above it, where they are missing."""
     with clear_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A draft beside a file, which takes its place when the block ends, and is gone if the block fails.
+
+    No other process has a draft of this name: two may write the same file.
+    """
+    draft = path.with_name(f".graphbam-{secrets.token_hex(4)}{DRAFT}")
+    try:
+        yield draft
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def filling(folder: Path, *notes: Note) -> Iterator[Path]:
+    """A draft of what a folder is to hold: when the block ends, its files take the place of those of an earlier run.
+
+    All of them do, or, if anything fails, the folder is as it was. It is made if missing; files of others stay.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file where a folder must go. Choose another name.")
+    with clear_errors(folder):
+        place = folder.resolve()  # so that "." has a name and a parent
+        above = make_folder(place if place.exists() else place.parent)
+        draft = above / f".graphbam-{secrets.token_hex(4)}{DRAFT}"
+        draft.mkdir()
+        try:
+            yield draft
+            _move_into(draft, place, notes)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def _move_into(draft: Path, folder: Path, notes: Iterable[Note]) -> None:
+    """Put the files of a draft into their folder in place of earlier ones; if one cannot be, all is as it was."""
+    if not folder.exists():
+        draft.rename(folder)
+        return
+    new = [path.relative_to(draft).as_posix() for path in draft.rglob("*") if path.is_file()]
+    old = [name for name in {*list_own(folder, *notes), *new} if os.path.lexists(folder / name)]
+    blocked = next((name for name in old if (folder / name).is_dir()), None)
+    if blocked:
+        raise ConfigError(f"{folder / blocked} is a folder where a file must go. Remove it, or choose another folder.")
+    away = draft / "old"
+    try:
+        for name in old:
+            _move(folder / name, away / name)
+        for name in new:
+            _move(draft / name, folder / name)
+    except BaseException:
+        for name in new:
+            if not (draft / name).exists():
+                (folder / name).unlink(missing_ok=True)
+        for name in old:
+            if os.path.lexists(away / name):
+                os.replace(away / name, folder / name)
+        raise
+
+
+def _move(path: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    os.replace(path, to)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+CONTAINER = "/sys/fs/cgroup"
+"""Where Linux says what a container may have."""
+
 
 def free_memory() -> float | None:
     """Bytes that a process can still have without being killed by the system; None where nobody knows."""
@@ -14,10 +17,16 @@ def free_memory() -> float | None:
     sizes = dict(line.split(":", 1) for line in lines if ":" in line)
     free = 1024.0 * int(sizes["MemAvailable"].split()[0])
     try:  # a container may have less than the machine
-        most, used = (Path(f"/sys/fs/cgroup/memory.{what}").read_text(encoding="ascii") for what in ("max", "current"))
+        most, used, about = (
+            Path(CONTAINER, f"memory.{what}").read_text("ascii") for what in ("max", "current", "stat")
+        )
     except OSError:
         return free
-    return free if most.strip() == "max" else min(free, float(most) - float(used))
+    if most.strip() == "max":
+        return free
+    held = dict(line.split() for line in about.splitlines())
+    files = sum(float(held.get(name, 0)) for name in ("inactive_file", "active_file"))  # given back when it is needed
+    return min(free, float(most) - float(used) + files)
 
 
 def tell_excess(n_samples: int, n_variables: int, needed: float, free: float) -> str:

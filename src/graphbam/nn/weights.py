@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -25,6 +25,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from graphbam.errors import ConfigError, WeightsError
+from graphbam.machine.disk import clear_errors, make_folder, replacing
 from graphbam.nn.edge_net import ANSWERS, CLASSES, SET, EdgeNet
 from graphbam.nn.immorality_net import ImmoralityNet
 from graphbam.nn.network import Config, Network
@@ -63,6 +64,10 @@ class Calibration(Config):
     temperature: float = 1.0
     offsets: tuple[float, ...] = (0.0,)
     """One for each class of edges; a single one for common children."""
+
+    def __post_init__(self) -> None:
+        if not (0 < self.temperature < math.inf and all(map(math.isfinite, self.offsets))):
+            raise ConfigError(f"temperature={self.temperature} and offsets={self.offsets} calibrate nothing")
 
     def apply(self, logits: Tensor) -> Tensor:
         """Calibrated logits."""
@@ -169,7 +174,15 @@ class Header:
         known |= {name: part.from_dict(values[name]) for name, part in _PARTS.items() if values.get(name)}
         if "domain" in known:
             known["domain"] = {name: (float(low), float(high)) for name, (low, high) in known["domain"].items()}
+        if "answers" in known:
+            known["answers"] = {name: _read_numbers(numbers) for name, numbers in known["answers"].items()}
+        if "evidence" in known:
+            known["evidence"] = _read_numbers(known["evidence"])
         return cls(**known, checksum=values.get("sha256"))
+
+
+def _read_numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items()}
 
 
 _PLAIN = ("config", "train", "answers", "domain", "evidence", "notes")
@@ -464,8 +477,9 @@ def _open(source: Source, device: str | torch.device, *types: type[Net]) -> tupl
         raise WeightsError(f"{path} holds weights of kind {header.kind!r}, but {needed} is needed here")
     try:
         network = held.empty(held.config_type.from_dict(header.config))
-    except (ConfigError, TypeError) as error:
-        raise WeightsError(f"{path} holds no usable network config ({error}); it is not a graphbam file") from error
+    except (ConfigError, TypeError, MemoryError, RuntimeError) as error:  # torch's, of sizes that cannot be
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise WeightsError(f"{path} holds no usable network config ({reason}); it is not a graphbam file") from error
     fit_tensors(network, tensors, path)
     where = None if path.parent == _shipped() else os.path.abspath(path)
     return path.stem, network.to(device).eval(), header, where
@@ -501,18 +515,14 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], header: Header) -> Non
     """Write tensors and header atomically: a crash or a full disk leaves the previous file as it was."""
     values = header.to_dict()
     values["sha256"] = checksum(tensors, values)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
+    make_folder(path.parent)
     try:
-        save_file(tensors, temporary, metadata={"graphbam": json.dumps(values)})
-        with open(temporary, "rb+") as stream:
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        with clear_errors(path), replacing(path) as draft:
+            save_file(tensors, draft, metadata={"graphbam": json.dumps(values)})
+            with draft.open("rb+") as stream:
+                os.fsync(stream.fileno())
+    except SafetensorError as error:
+        raise WeightsError(f"{path} cannot be written: {error}. Choose another place.") from error
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], Header]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from graphbam.errors import ConfigError, GraphbamError, GraphError, spell_count
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import MORAL, SKELETON, Graph
+from graphbam.machine.disk import clear_errors, make_folder
 from graphbam.output.drawing import (
     INK,
     MORAL_LINE,
@@ -169,11 +170,9 @@ def draw_graph(
 def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
     """Write a figure to a file; the suffix names the format, and missing folders are made."""
     path = _check_format(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
+    with clear_errors(path):
         figure.savefig(path, dpi=150, facecolor=PAPER)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror or error}. Choose another place.") from None
     return path
 
 
@@ -261,7 +260,8 @@ def _draw_scatters(
         seen_m, touched_m = ~np.isnan(x_m + y_m), set_md[:, cause] | set_md[:, effect]
         _scatter(axes, x_m[seen_m], y_m[seen_m], _depth_colour(depth_d[effect]))
         axes.scatter(x_m[touched_m], y_m[touched_m], s=9, color=MORAL_LINE, alpha=0.6, linewidths=0)
-        axes.set_title(f"{dag.names[cause]} → {dag.names[effect]}", fontsize=10.5, color=INK, pad=4)
+        names = f"{dag.names[cause]} → {dag.names[effect]}"
+        axes.set_title(names, fontsize=10.5, color=INK, pad=4, parse_math=False)
 
 
 def _scatter(axes: Axes, x_m: Array, y_m: Array, colour: str) -> None:
@@ -324,7 +324,7 @@ def draw_pairs(
     for place, ((x_m, y_m), title) in enumerate(panels):
         axes = figure.add_subplot(1, len(panels), place + 1)
         _scatter(axes, x_m, y_m, NODE)
-        axes.set_title(title, fontsize=10.5, color=INK)
+        axes.set_title(title, fontsize=10.5, color=INK, parse_math=False)  # names may hold dollars
         axes.set_xlabel(shorten(names[0]), color=QUIET)
         axes.set_ylabel(shorten(names[1]), color=QUIET)
     figure.tight_layout()
@@ -554,40 +554,3 @@ def _points_of(axes: Axes) -> tuple[float, float]:
     width, height = 72 * inches.width, 72 * inches.height
     axes.set(xlim=(0, width), ylim=(height, 0), autoscale_on=False)
     return width, height
-
-
-def place_labels(
-    labels: list[str], place_d2: Array, radius_d: Array, font: float, adjacency_dd: Array
-) -> list[tuple[int, Array, str]]:
-    """Find a free spot beside each dot, away from its links; labels that would cover something are left out.
-
-    Dots with many links choose first.
-
-    Returns
-    -------
-    list of (node, place, alignment)
-        Spots in points; y is the middle of the text.
-    """
-    taken = np.concatenate([place_d2 - radius_d[:, None], place_d2 + radius_d[:, None]], axis=1)
-    linked_dd = (adjacency_dd + adjacency_dd.T) > 0
-    spots = []
-    for node in np.argsort(-linked_dd.sum(axis=0), kind="stable").tolist():
-        w, h, r = 0.6 * font * len(labels[node]), 1.15 * font, radius_d[node] + 1.5
-        sides = [("left", r, 0.0), ("right", -r, 0.0), ("center", 0.0, -r - h / 2), ("center", 0.0, r + h / 2)]
-        along_n2 = place_d2[linked_dd[node]] - place_d2[node]
-        along_n2 = along_n2 / np.maximum(np.linalg.norm(along_n2, axis=1, keepdims=True), 1e-9)
-        for align, dx, dy in sorted(sides, key=lambda side: _nearest_link(along_n2, side[1:])):
-            x, y = place_d2[node] + [dx, dy]
-            left = x - {"left": 0.0, "center": w / 2, "right": w}[align]
-            box = np.array([left, y - h / 2, left + w, y + h / 2])
-            if not ((box[:2] < taken[:, 2:]) & (taken[:, :2] < box[2:])).all(axis=1).any():
-                taken = np.vstack([taken, box])
-                spots.append((node, np.array([x, y]), align))
-                break
-    return spots
-
-
-def _nearest_link(along_n2: Array, side: tuple[float, float]) -> float:
-    """Cosine between a side and the link closest to it; small is good."""
-    direction = np.array(side) / np.hypot(*side)
-    return round(float((along_n2 @ direction).max(initial=-1.0)), 3)

@@ -15,8 +15,6 @@ import itertools
 import json
 import os
 import re
-import secrets
-import shutil
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,7 +26,7 @@ import numpy as np
 from graphbam.errors import ConfigError, GraphError, Setting
 from graphbam.graphs.cut import EVEN, Cut
 from graphbam.graphs.graph import Graph
-from graphbam.machine.disk import Note, clear_errors, list_own, refuse_others, sign, take_path
+from graphbam.machine.disk import Note, clear_errors, filling, make_folder, refuse_others, replacing, sign, take_path
 from graphbam.result import CLASSES, OrientedGraph, Result
 from graphbam.sparse import SparseGraph, SparseResult
 
@@ -38,6 +36,7 @@ _INSTALL = {
 }
 
 
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
 
 Source: TypeAlias = Graph | Result | SparseGraph | SparseResult
@@ -225,7 +224,7 @@ def _xml(text: str) -> str:
 
 
 def _check_xml(name: str) -> str:
-    if any((ord(c) < 32 and c not in "\t\n\r") or "\ud800" <= c <= "\udfff" for c in name):
+    if _NOT_XML.search(name):
         raise GraphError(f"the name {name!r} holds a control character, which GraphML cannot carry. Rename it.")
     return name
 
@@ -522,20 +521,12 @@ def save_outputs(
     folder = check_folder(folder)
     names = _name_outputs(result)
     writers = _list_writers(result, cut, names)
-    with clear_errors(folder):
-        place = folder.resolve()  # so that "." has a name and a parent
-        (place if place.exists() else place.parent).mkdir(parents=True, exist_ok=True)
-        draft = (place if place.exists() else place.parent) / f".graphbam-{secrets.token_hex(4)}.part"
-        draft.mkdir()
-        try:
-            wait = (draw or _draw_last)(result, draft / PICTURE, cut) if PICTURE in names else None
-            for name, write in writers.items():
-                write(draft / name)
-            if wait:
-                wait()
-            _move_into(draft, place)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
+    with filling(folder, *NOTES) as draft:
+        wait = (draw or _draw_last)(result, draft / PICTURE, cut) if PICTURE in names else None
+        for name, write in writers.items():
+            write(draft / name)
+        if wait:
+            wait()
     return [folder / name for name in names]
 
 
@@ -588,31 +579,6 @@ def _render_report(result: Result | SparseResult, cut: Cut | None = None) -> str
     return render(result, cut)
 
 
-def _move_into(draft: Path, folder: Path) -> None:
-    """Put the files of a draft into their folder in place of earlier ones; if one cannot be, all is as it was."""
-    if not folder.exists():
-        draft.rename(folder)
-        return
-    blocked = next((name for name in OUTPUTS if (folder / name).is_dir()), None)
-    if blocked:
-        raise ConfigError(f"{folder / blocked} is a folder where a file must go. Remove it, or choose another folder.")
-    new = [path.name for path in draft.iterdir()]
-    old = [name for name in {*list_own(folder, *NOTES), *new} if os.path.lexists(folder / name)]
-    (draft / "old").mkdir()
-    try:
-        for name in old:
-            os.replace(folder / name, draft / "old" / name)
-        for name in new:
-            os.replace(draft / name, folder / name)
-    except BaseException:
-        for name in new:
-            if not (draft / name).exists():
-                (folder / name).unlink(missing_ok=True)
-        for path in (draft / "old").iterdir():
-            os.replace(path, folder / path.name)
-        raise
-
-
 def take_page(path: str | os.PathLike[str]) -> Path:
     """Where a page goes; refused where its name would have another program open it, or none.
 
@@ -629,14 +595,9 @@ def take_page(path: str | os.PathLike[str]) -> Path:
 
 def write_text(path: Path, text: str) -> Path:
     """Write a file whole or not at all; missing folders are made."""
-    with clear_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.parent / f".graphbam-{secrets.token_hex(4)}.part"
-        try:
-            draft.write_text(text, encoding="utf-8", newline="")
-            os.replace(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
+    make_folder(path.parent)
+    with clear_errors(path), replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8", newline="")
     return path
 
 

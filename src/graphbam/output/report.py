@@ -80,10 +80,21 @@ def render(result: Result, cut: Cut | None = None) -> str:
         "style": read_template("style.css"),
         "libraries": "\n".join(map(read_vendored, LIBRARIES)),
         "script": '"use strict";\n(() => {\n' + "\n".join(map(read_template, SCRIPTS)) + "})();\n",
-        "model": _embed(model),
+        "model": embed(model),
     }
-    text = _MARK.sub(lambda match: parts[match[1]], read_template("page.html"))  # one sweep: values are not looked into
-    return text.encode("utf-8", "xmlcharrefreplace").decode("utf-8")  # a file name may hold half a character
+    return fill_page(read_template("page.html"), parts)
+
+
+def fill_page(page: str, parts: Mapping[str, str]) -> str:
+    r"""A page of HTML with its marks replaced, in one sweep: what is put in is not looked into.
+
+    Examples
+    --------
+    >>> fill_page("<h1>{{title}}</h1>{{body}}", {"title": "{{body}}", "body": "half a character: \udc80"})
+    '<h1>{{body}}</h1>half a character: &#56448;'
+    """
+    text = _MARK.sub(lambda match: parts[match[1]], page)
+    return text.encode("utf-8", "xmlcharrefreplace").decode("utf-8")
 
 
 def render_card(result: Result, n_links: int = 8) -> str:
@@ -373,9 +384,9 @@ def _short_source(result: Result) -> str:
     return Path(result.source).name if is_file else result.source[0].upper() + result.source[1:]
 
 
-def _embed(model: Mapping[str, Any]) -> str:
+def embed(model: Mapping[str, Any], default: Callable[[Any], Any] | None = None) -> str:
     """JSON that is safe inside a script element: plain ASCII, and nothing in it can end the element."""
-    text = json.dumps(model, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(model, ensure_ascii=True, separators=(",", ":"), allow_nan=False, default=default)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

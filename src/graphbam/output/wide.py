@@ -6,14 +6,15 @@ import html
 import json
 import os
 from collections.abc import Callable
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
 from graphbam.graphs.cut import Cut
-from graphbam.machine.disk import remove_own, sign
+from graphbam.machine.disk import filling, sign
 from graphbam.output.files import NOTES, WIDE_OUTPUTS, check_folder, take_page, to_csv, to_dot, to_graphml, write_text
+from graphbam.output.layout import read_template
+from graphbam.output.report import embed, fill_page
 from graphbam.sparse import ARRAYS, SparseResult
 
 SHOWN_FROM = 0.05
@@ -21,7 +22,9 @@ SHOWN_FROM = 0.05
 
 
 def save_sparse(result: SparseResult, folder: str | os.PathLike[str], cut: Cut) -> list[Path]:
-    """Write everything about a sparse result into a folder; files of an earlier one there are replaced.
+    """Write everything about a sparse result into a folder, or, if anything goes wrong, nothing.
+
+    Files of an earlier result there are replaced, all others stay.
 
     Returns
     -------
@@ -39,14 +42,12 @@ def save_sparse(result: SparseResult, folder: str | os.PathLike[str], cut: Cut) 
     names = [*texts, "result.json", "pairs.npz"]
     values = sign(result.to_dict(), names)
     texts["result.json"] = lambda: json.dumps(values, ensure_ascii=False, default=_plain)
-    written = [write_text(folder / name, make()) for name, make in texts.items()]
     arrays = {name: getattr(result, name) for name in ARRAYS if getattr(result, name) is not None}
-    draft = folder / ".pairs.part"
-    with draft.open("wb") as file:
-        np.savez(file, **arrays)
-    os.replace(draft, folder / "pairs.npz")
-    remove_own(folder, names, *NOTES)
-    return [*written, folder / "pairs.npz"]
+    with filling(folder, *NOTES) as draft:
+        for name, make in texts.items():
+            (draft / name).write_text(make(), encoding="utf-8", newline="")
+        np.savez(draft / "pairs.npz", **arrays)
+    return [folder / name for name in names]
 
 
 def _plain(value: object) -> object:
@@ -61,10 +62,9 @@ def write_page(result: SparseResult, path: str | os.PathLike[str], cut: Cut) -> 
 
 def render_page(result: SparseResult, cut: Cut) -> str:
     """The page as text. Names travel in a JSON model only, and are put on the page as text."""
-    model = json.dumps(build_page(result, cut), ensure_ascii=True, default=_plain)
-    page = resources.files("graphbam.output").joinpath("templates/wide.html").read_text(encoding="utf-8")
     title = html.escape(" ".join((result.source or "table").split()))
-    return page.replace("{{title}}", title).replace("{{model}}", model.replace("<", "\\u003c"))
+    parts = {"title": title, "model": embed(build_page(result, cut), default=_plain)}
+    return fill_page(read_template("wide.html"), parts)
 
 
 def build_page(result: SparseResult, cut: Cut) -> dict[str, object]:

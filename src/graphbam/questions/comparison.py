@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 8
 _MARKS = {(0, 0): "", (1, 0): "->", (0, 1): "<-", (1, 1): "--"}
+_ROWS = (list, tuple, np.ndarray)
 _CALLED = {"turned": "drawn differently"}
 
 
@@ -296,7 +297,7 @@ def read_truth(truth: Any, names: Sequence[str]) -> Graph:
         return _restrict(_name_in_order(truth, names), names)
     if hasattr(truth, "is_directed") and hasattr(truth, "nodes"):
         return _restrict(_read_networkx(truth), names)
-    if hasattr(truth, "iloc"):
+    if hasattr(truth, "iloc") and hasattr(truth, "columns"):
         return _restrict(_read_frame(truth, names), names)
     if isinstance(truth, np.ndarray) or _is_matrix(truth):
         return _restrict(_read_matrix(np.asarray(truth), names), names)
@@ -309,7 +310,7 @@ def read_truth(truth: Any, names: Sequence[str]) -> Graph:
 
 def _is_matrix(truth: Any) -> bool:
     """Whether it is made of equally long lists of numbers, as many as each is long."""
-    if not isinstance(truth, (list, tuple)) or not truth or any(isinstance(row, str) for row in truth):
+    if not isinstance(truth, (list, tuple)) or not truth or not all(isinstance(row, _ROWS) for row in truth):
         return False
     return all(len(row) == len(truth) and not any(isinstance(cell, str) for cell in row) for row in truth)
 
@@ -361,7 +362,7 @@ def _make(names: Sequence[str], matrix: NDArray[Any]) -> Graph:
 
 def _read_pair(edge: Any) -> tuple[str, str, bool]:
     """Two names, and whether the first points at the second."""
-    if not isinstance(edge, str) and len(edge) == 2:
+    if isinstance(edge, _ROWS) and len(edge) == 2:
         return str(edge[0]), str(edge[1]), True
     try:
         return read_edge(edge)
@@ -419,14 +420,21 @@ def _read_file(path: Path) -> Any:
             values = json.loads(path.read_text(encoding="utf-8"))
             return _join_edges([(e["a"], e["b"], e["edge"] == "->") for e in values["edges"]], values["names"])
         if suffix in (".graphml", ".gml"):
-            import networkx as nx
-
-            return (nx.read_graphml if suffix == ".graphml" else nx.read_gml)(path)
+            return _read_graph_file(path, suffix)
     except FileNotFoundError:
         raise ResultError(f"the truth, {path}, does not exist. Check the path.") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ResultError(f"{path} cannot be read as a graph: {error}.") from None
     raise ResultError(f"{path}: a truth is read from .csv, .tsv, .json, .graphml or .gml.")
+
+
+def _read_graph_file(path: Path, suffix: str) -> Any:
+    import networkx as nx
+
+    try:
+        return (nx.read_graphml if suffix == ".graphml" else nx.read_gml)(path)
+    except (nx.NetworkXError, SyntaxError) as error:  # what is no XML is called so
+        raise ValueError(error) from None
 
 
 def _restore_matrix(frame: pd.DataFrame) -> pd.DataFrame:

@@ -11,6 +11,7 @@ are wanted are kept (`graphbam.tables.limit`).
 from __future__ import annotations
 
 import bz2
+import contextlib
 import functools
 import gzip
 import io
@@ -18,7 +19,7 @@ import lzma
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -321,37 +322,44 @@ def _parse_spreadsheet(raw: bytes, where: str, part: str, limit: RowLimit) -> Pa
 
 def _read_sheets(raw: bytes, where: str) -> dict[str, pd.DataFrame]:
     """Sheets that hold something, without empty rows and columns."""
-    try:
+    needs = f"{where} is a spreadsheet, which needs openpyxl. Run `pip install openpyxl`, or save it as CSV."
+    with _explained(f"{where} cannot be read as a spreadsheet", "Save it as CSV.", needs):
         book = pd.read_excel(io.BytesIO(raw), sheet_name=None, header=None, engine="openpyxl", dtype=object)
-    except ImportError:
-        raise TableError(
-            f"{where} is a spreadsheet, which needs openpyxl. Run `pip install openpyxl`, or save it as CSV."
-        ) from None
-    except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise TableError(f"{where} cannot be read as a spreadsheet: {reason}. Save it as CSV.") from None
     tidy = {str(name): sheet.dropna(how="all").dropna(how="all", axis=1) for name, sheet in book.items()}
     return {name: sheet for name, sheet in tidy.items() if min(sheet.shape) > 1}
 
 
-def _parse_parquet(source: Path | BinaryIO, where: str, limit: RowLimit) -> Parsed:
+@contextlib.contextmanager
+def _explained(found: str, advice: str, needs: str = "") -> Iterator[None]:
+    """What other packages raise, in a sentence: that one `needs` installing, or what was `found`, and what to do.
+
+    Where memory runs out it is no fault of the file.
+    """
     try:
+        yield
+    except (TableError, MemoryError):
+        raise
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        is_missing = needs and isinstance(error, ImportError)
+        raise TableError(needs if is_missing else f"{found}: {reason}. {advice}") from None
+
+
+def _parse_parquet(source: Path | BinaryIO, where: str, limit: RowLimit) -> Parsed:
+    needs = f"{where} is parquet, which needs pyarrow. Run `pip install pyarrow`, or use CSV."
+    with _explained(f"{where} is a damaged parquet file", "Write it again.", needs):
         from pyarrow.parquet import ParquetFile
 
         with ParquetFile(source, buffer_size=2**16, pre_buffer=False) as file:
             n_rows, schema = file.metadata.num_rows, file.schema_arrow
             rows = limit.choose(n_rows)
-            n_read = n_rows if rows is None else len(rows)
-            if 8 * n_read * file.metadata.num_columns <= LARGEST_UNPACKED:
-                batches = file.iter_batches(ROWS_AT_ONCE, use_threads=False)
-                return Parsed(_take_rows(batches, rows, schema), [], n_rows)
-    except ImportError:
-        raise TableError(f"{where} is parquet, which needs pyarrow. Run `pip install pyarrow`, or use CSV.") from None
-    except Exception as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise TableError(f"{where} is a damaged parquet file: {reason}. Write it again.") from None
-    size = f"{n_read} rows and {file.metadata.num_columns} columns"
-    raise TableError(f"{where} has {size}, more than fit into {LARGEST_UNPACKED / 2**30:.0f} GiB. Keep fewer.")
+            n_read, n_columns = n_rows if rows is None else len(rows), file.metadata.num_columns
+            if 8 * n_read * n_columns > LARGEST_UNPACKED:
+                size = f"{n_read} rows and {n_columns} columns"
+                most = f"{LARGEST_UNPACKED / 2**30:.0f} GiB"
+                raise TableError(f"{where} has {size}, more than fit into {most}. Keep fewer.")
+            batches = file.iter_batches(ROWS_AT_ONCE, use_threads=False)
+            return Parsed(_take_rows(batches, rows, schema), [], n_rows)
 
 
 def _take_rows(batches: Iterable[Any], rows: npt.NDArray[np.int64] | None, schema: Any) -> pd.DataFrame:
@@ -374,7 +382,8 @@ def _take_rows(batches: Iterable[Any], rows: npt.NDArray[np.int64] | None, schem
 
 
 def _parse_feather(source: Path | BinaryIO, where: str, limit: RowLimit) -> Parsed:
-    try:
+    needs = f"{where} is feather, which needs pyarrow. Run `pip install pyarrow`, or use CSV."
+    with _explained(f"{where} is a damaged feather file", "Write it again.", needs):
         import pyarrow as pa
 
         with pa.ipc.open_file(pa.memory_map(str(source)) if isinstance(source, Path) else source) as file:
@@ -386,22 +395,12 @@ def _parse_feather(source: Path | BinaryIO, where: str, limit: RowLimit) -> Pars
                     _check_growth(n_bytes, where, LARGEST_UNPACKED)
             batches = (file.get_batch(k) for k in range(file.num_record_batches))
             return Parsed(_take_rows(batches, limit.choose(n_rows), file.schema), [], n_rows)
-    except ImportError:
-        raise TableError(f"{where} is feather, which needs pyarrow. Run `pip install pyarrow`, or use CSV.") from None
-    except TableError:
-        raise
-    except Exception as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise TableError(f"{where} is a damaged feather file: {reason}. Write it again.") from None
 
 
 def _parse_stata(raw: bytes, where: str) -> pd.DataFrame:
     """Numbers as they are, labelled or not; what labels mean is not looked at."""
-    try:
+    with _explained(f"{where} cannot be read as a Stata file", "Save it again, or as CSV."):
         return pd.read_stata(io.BytesIO(raw), convert_categoricals=False, convert_dates=True)
-    except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise TableError(f"{where} cannot be read as a Stata file: {reason}. Save it again, or as CSV.") from None
 
 
 def _parse_npy(raw: bytes, where: str) -> Any:

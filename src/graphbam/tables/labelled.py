@@ -147,6 +147,8 @@ def _read_csv(path: Path, *, as_text: bool = False) -> pd.DataFrame:
 
 
 def _numbers(frame: pd.DataFrame, path: Path) -> NDArray[np.float64]:
+    if frame.empty:
+        raise TableError(f"{path} has a header but no rows below it; check that it was saved completely")
     for name in frame.columns:
         if frame[name].dtype.kind not in "biuf":
             raise TableError(f"{path}: column {name!r} holds text (first: {frame[name].iloc[0]!r}); use numbers only")

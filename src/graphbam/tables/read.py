@@ -67,7 +67,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     names, renamed = unique_names(list(frame.columns))
     frame = frame.set_axis(pd.Index(names, dtype=object), axis=1)
     changes = [*found, *renamed]
-    frame = _drop_columns(frame, drop, source, changes)
+    frame = _drop_columns(frame, drop, changes)
     for unknown in (name for name in named if name not in frame.columns):
         near = not_among(unknown, list(frame.columns))
         raise TableError(Setting("encode"), f" names the column {unknown!r}, {near}")
@@ -341,7 +341,7 @@ def not_among(name: str, names: Sequence[str]) -> str:
     return "which the table does not have. " + (f"Did you mean {near[0]!r}?" if near else f"It has {listed}.")
 
 
-def _drop_columns(frame: pd.DataFrame, drop: str | Iterable[str], source: str, changes: list[str]) -> pd.DataFrame:
+def _drop_columns(frame: pd.DataFrame, drop: str | Iterable[str], changes: list[str]) -> pd.DataFrame:
     wanted = [drop] if isinstance(drop, str) else [str(name) for name in drop]
     for name in wanted:
         if name not in frame.columns:

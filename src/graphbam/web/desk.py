@@ -21,7 +21,7 @@ from typing import IO, Any, Literal, TypeAlias, cast
 
 from graphbam.errors import GraphbamError
 from graphbam.web.words import Words, spell_error
-from graphbam.web.worker import Done, Kind, Opening, Refused, Told, Worker
+from graphbam.web.worker import Done, Kind, Opening, Refused, Told, Worker, tell_broken
 
 State: TypeAlias = Literal["waiting", "running", "done", "refused", "cancelled"]
 
@@ -215,6 +215,8 @@ class Lane:
             return "refused", [TOO_SLOW], {}
         except (GraphbamError, ValueError) as error:  # the network cannot be loaded any more, or the table was closed
             return "refused", spell_error(error) if isinstance(error, GraphbamError) else [str(error)], {}
+        except Exception as error:  # or all who come later would wait for ever
+            return "refused", tell_broken(error), {}
         if isinstance(reply, Refused):
             return "refused", reply.words, {}
         assert isinstance(reply, Done)

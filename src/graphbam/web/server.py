@@ -103,7 +103,10 @@ def build_app(
     ]
     errors: Any = {GraphbamError: _say_error, HTTPException: _say_error, FullError: _say_error}
     app = Starlette(
-        routes=routes, middleware=[Middleware(Guard, hosts=tuple(hosts))], lifespan=live, exception_handlers=errors
+        routes=routes,
+        middleware=[Middleware(Guard, hosts=tuple(host.lower() for host in hosts))],
+        lifespan=live,
+        exception_handlers=errors,
     )
     app.state.desk, app.state.arriving = desk, 0
     return app
@@ -339,7 +342,7 @@ class Guard:
         host, origin = headers.get("host", ""), headers.get("origin")
         if _host_of(f"//{host}") not in self.hosts:
             return f"this page answers to {', '.join(self.hosts)}, and was asked for as {host or 'nothing'}"
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             return f"this page takes no tables from another site, and {origin} is one"
         return ""
 

@@ -85,7 +85,8 @@ class Worker:
     @property
     def pid(self) -> int | None:
         """Of the process, if there is one."""
-        return None if self._process is None else self._process.pid
+        process = self._process  # another thread may end it meanwhile
+        return None if process is None else process.pid
 
     def start(self) -> None:
         """Start the process unless it runs, and wait until its network is loaded.
@@ -95,10 +96,10 @@ class Worker:
         WeightsError
             If it cannot be loaded.
         """
-        if self._process is not None and self._process.is_alive():
-            return
-        self.stop()
         with self._lock:
+            if self._process is not None and self._process.is_alive():
+                return
+            self._end()
             if self._is_closed:
                 raise EOFError
             context = multiprocessing.get_context("spawn")
@@ -145,11 +146,11 @@ class Worker:
         TimeoutError
             If it passed the limit.
         """
-        self.start()
-        connection = self._connection
-        if connection is None:
-            raise EOFError
         try:
+            self.start()
+            connection = self._connection
+            if connection is None:
+                raise EOFError
             connection.send((kind, name, dict(choices)))
             table.seek(0)
             while piece := table.read(PIECE):
@@ -172,13 +173,13 @@ class Worker:
     def stop(self) -> None:
         """End the process at once; its memory is free afterwards."""
         with self._lock:
-            if self._process is not None:
-                self._process.kill()
-                self._process.join()
-            if self._connection is not None:
-                with contextlib.suppress(OSError):
-                    self._connection.close()
-            self._process = self._connection = None
+            self._end()
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+        self._process = self._connection = None  # closed by whoever reads from it last, and sees that nobody is there
 
     def close(self) -> None:
         """End the process for good."""
@@ -239,9 +240,14 @@ def _answer(
     except MemoryError:
         return Refused(["this table needs more memory than there is. Leave out columns, or keep fewer rows."])
     except Exception as error:
-        traceback.print_exc(file=sys.stderr)
-        found = f"{type(error).__name__}: {error}"[:200]
-        return Refused([f"something broke that should not ({found}). The terminal of graphbam serve says where."])
+        return Refused(tell_broken(error))
+
+
+def tell_broken(error: Exception) -> Words:
+    """What to say of an error that nobody foresaw; the terminal has more."""
+    traceback.print_exception(error, file=sys.stderr)
+    found = f"{type(error).__name__}: {error}"[:200]
+    return [f"something broke that should not ({found}). The terminal of graphbam serve says where."]
 
 
 def infer_table(

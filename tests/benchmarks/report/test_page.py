@@ -282,7 +282,7 @@ def test_bad_files_are_refused(run, tmp_path):
     path.write_text("mechanism,n_variables,n_samples,method,metric,value,source\nsine,5,9,pc,auc,1,somewhere\n")
     with pytest.raises(TableError, match="'auc'; it must be one of skeleton_ap"):
         write_report([run], tmp_path / "out", published=path)
-    with pytest.raises(ConfigError, match="cannot be written: Not a directory"):
+    with pytest.raises(ConfigError, match=r"published\.csv is a file where a folder must go"):
         write_report([run], path)
 
 

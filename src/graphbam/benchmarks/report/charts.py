@@ -25,7 +25,7 @@ from graphbam.benchmarks.report.sheets import number
 from graphbam.benchmarks.report.summary import Grid
 from graphbam.errors import GraphbamError
 from graphbam.output.drawing import INK, PAPER, QUIET
-from graphbam.output.figures import can_draw, place_labels, save
+from graphbam.output.figures import can_draw, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -515,14 +515,34 @@ def _name_points(
     font, scale = 7.6, axes.figure.dpi / 72
     place_d2 = axes.transData.transform(xy_d2) / scale
     names = [looks[method].title for method in methods]
-    free = place_labels(names, place_d2, radius_d, font, np.zeros((len(names), len(names))))
-    spots = {node: (place_2, align, font) for node, place_2, align in free}
+    spots = _find_spots(names, place_d2, radius_d, font)
     for node, method in enumerate(methods):
         below = (place_d2[node] - [0, radius_d[node] + 4.0], "center", font - 1.6)
-        place_2, align, size = spots.get(node, below)
+        place_2, align, size = (*spots[node], font) if node in spots else below
         x, y = axes.transData.inverted().transform(place_2 * scale)
         text: dict[str, Any] = {"color": looks[method].colour, "weight": "bold" if is_ours(method) else "normal"}
         axes.text(x, y, names[node], ha=align, va="center", fontsize=size, **text)
+
+
+def _find_spots(
+    names: list[str], place_d2: NDArray[np.float64], radius_d: NDArray[np.float64], font: float
+) -> dict[int, tuple[NDArray[np.float64], str]]:
+    """A free place for each name beside its point, in points on paper, and how it is aligned; none where all is taken.
+
+    The first names choose first.
+    """
+    taken, spots = np.concatenate([place_d2 - radius_d[:, None], place_d2 + radius_d[:, None]], axis=1), {}
+    for node, name in enumerate(names):
+        w, h, r = 0.6 * font * len(name), 1.15 * font, radius_d[node] + 1.5
+        sides = ("left", r, 0.0), ("right", -r, 0.0), ("center", 0.0, -r - h / 2), ("center", 0.0, r + h / 2)
+        for align, dx, dy in sides:
+            x, y = place_d2[node] + [dx, dy]
+            left = x - {"left": 0.0, "center": w / 2, "right": w}[align]
+            box = np.array([left, y - h / 2, left + w, y + h / 2])
+            if not ((box[:2] < taken[:, 2:]) & (taken[:, :2] < box[2:])).all(axis=1).any():
+                taken, spots[node] = np.vstack([taken, box]), (np.array([x, y]), align)
+                break
+    return spots
 
 
 def draw_map(values: pd.DataFrame, groups: Sequence[str], looks: Looks, title: str, note: str) -> Figure:

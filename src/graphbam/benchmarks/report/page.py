@@ -16,7 +16,6 @@ import html
 import itertools
 import json
 import os
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
@@ -44,11 +43,10 @@ from graphbam.benchmarks.report.rows import METRICS, read_rows
 from graphbam.benchmarks.report.sheets import Sheet, escape_markdown, to_html, to_markdown
 from graphbam.benchmarks.report.summary import spread
 from graphbam.errors import TableError
-from graphbam.machine.disk import Note, make_folder, refuse_others, remove_own, take_path
+from graphbam.machine.disk import Note, filling, make_folder, refuse_others, take_path
+from graphbam.output.report import fill_page
 
 TITLE = "Benchmark of graph structure inference"
-
-_MARK = re.compile(r"\{\{(\w+)\}\}")
 
 PUBLISHED_COLUMNS = ("mechanism", "n_variables", "n_samples", "method", "metric", "value", "source")
 """Columns of a file with numbers of others."""
@@ -106,20 +104,20 @@ def write_report(
     out, names = take_path(out), [*FILES, *_name_figures(panels)]
     note = NOTE._replace(older=tuple(names))
     refuse_others(out, names, note)
-    folder = make_folder(out / FIGURES)
-    pictures = {panel.key: save_figure(panel.draw(), folder, panel.key)[1] for panel in panels}
-    command = _name_command(runs, out, published)
-    texts = {
-        "report.html": render_page(rows, panels, pictures, looks, command, sources, names),
-        "summary.md": render_summary(rows, looks, command),
-        "tables.md": render_tables(panels, looks, command),
-        "cells.csv": tabulate_cells(rows).to_csv(index=False, float_format="%.6g"),
-    }
-    remove_own(out, names, note)
-    for name, text in texts.items():
-        (out / name).write_bytes(text.encode("utf-8", "xmlcharrefreplace"))
+    with filling(out, note) as draft:
+        folder = make_folder(draft / FIGURES)
+        pictures = {panel.key: save_figure(panel.draw(), folder, panel.key)[1] for panel in panels}
+        command = _name_command(runs, out, published)
+        texts = {
+            "report.html": render_page(rows, panels, pictures, looks, command, sources, names),
+            "summary.md": render_summary(rows, looks, command),
+            "tables.md": render_tables(panels, looks, command),
+            "cells.csv": tabulate_cells(rows).to_csv(index=False, float_format="%.6g"),
+        }
+        for name, text in texts.items():
+            (draft / name).write_bytes(text.encode("utf-8", "xmlcharrefreplace"))
     files = {out / name: what for name, what in FILES.items()}
-    return files | {folder: f"{len(panels)} figures, each as PNG and SVG"}
+    return files | {out / FIGURES: f"{len(panels)} figures, each as PNG and SVG"}
 
 
 def _name_command(runs: Sequence[str | os.PathLike[str]], out: Path, published: str | os.PathLike[str] | None) -> str:
@@ -217,7 +215,7 @@ def render_page(
         "body": _join(cards, "<h2>{}</h2>", '<section class="card" id="at-{key}">{body}</section>'),
     }
     template = (resources.files("graphbam") / "benchmarks" / "report" / "page.html").read_text(encoding="utf-8")
-    return _MARK.sub(lambda match: parts[match[1]], template)  # one sweep: values are not looked into
+    return fill_page(template, parts)
 
 
 def _join(cards: Sequence[Card], heading: str, form: str) -> str:

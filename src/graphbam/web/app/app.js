@@ -204,7 +204,7 @@ function drawColumns() {
     const tick = make("input", { type: "checkbox", checked: !choices.drop.includes(column.name), ariaLabel: `use ${column.name}` });
     tick.addEventListener("change", () => tickColumns([column.name], tick.checked));
     const comes = make("select", { ariaLabel: `when ${column.name} comes` }, ...NTH.map((text, k) => make("option", { value: k, textContent: text })));
-    comes.value = choices.tierOf[column.name] || 0;
+    comes.value = tierIn(choices.tierOf, column.name);
     comes.addEventListener("change", () => choose({ tierOf: { ...choices.tierOf, [column.name]: Number(comes.value) } }));
     const isOut = column.fate.includes("left out") || column.fate === "says what was set";
     const row = make("tr", { className: isOut ? "out" : column.fate === "not a number" ? "bad" : "" },

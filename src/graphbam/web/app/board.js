@@ -25,12 +25,15 @@ function shorten(text, most) {
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }
 
+/** When a variable comes; a column may be called “constructor”, as what every object has. */
+const tierIn = (tierOf, name) => (Object.hasOwn(tierOf, name) ? tierOf[name] : 0);
+
 /** Middle of each variable's box: columns by tier where there are any, else a ring. */
 function placeNodes(names, tierOf, width) {
   const places = new Map(), height = Math.max(180, 36 * Math.ceil(names.length / 2));
-  const tiers = [...new Set(names.map((name) => tierOf[name] || 0))].sort((a, b) => a - b);
+  const tiers = [...new Set(names.map((name) => tierIn(tierOf, name)))].sort((a, b) => a - b);
   if (tiers.length > 1) {
-    const columns = tiers.map((tier) => names.filter((name) => (tierOf[name] || 0) === tier));
+    const columns = tiers.map((tier) => names.filter((name) => tierIn(tierOf, name) === tier));
     const tall = Math.max(180, 40 * Math.max(...columns.map((column) => column.length)));
     columns.forEach((column, k) => column.forEach((name, n) => {
       places.set(name, [(k + 0.5) * width / columns.length, (n + 0.5) * tall / column.length]);
