@@ -322,7 +322,8 @@ def _parse_spreadsheet(raw: bytes, where: str, part: str, limit: RowLimit) -> Pa
 def _read_sheets(raw: bytes, where: str) -> dict[str, pd.DataFrame]:
     """Sheets that hold something, without empty rows and columns."""
     try:
-        book = pd.read_excel(io.BytesIO(raw), sheet_name=None, header=None, engine="openpyxl", dtype=object)
+        how: dict[str, Any] = {"sheet_name": None, "header": None, "engine": "openpyxl", "dtype": object}
+        book = pd.read_excel(io.BytesIO(raw), keep_default_na=False, na_values=[""], **how)  # the rest when it is text
     except ImportError:
         raise TableError(
             f"{where} is a spreadsheet, which needs openpyxl. Run `pip install openpyxl`, or save it as CSV."

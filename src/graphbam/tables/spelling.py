@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -15,6 +15,9 @@ from graphbam.tables.table import Vector
 
 MISSING_WORDS = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "missing"})
 """Cells read as missing, in any case and with any space around them."""
+
+LEVEL_WORDS = frozenset({"none"})
+"""Of these, words that are a level where all other cells are text too: no treatment, no symptom."""
 
 UNITS = frozenset({
     "ng", "µg", "ug", "mcg", "mg", "g", "kg", "t", "lb", "oz", "gram", "kilogram", "kilo", "ton", "tonne", "pound",
@@ -106,14 +109,14 @@ def find_marks(cells: Sequence[Any] | pd.Series) -> tuple[str, ...]:
     return tuple(mark for mark in _WRITINGS if matches and _fits(matches, mark))
 
 
-def blank_missing(cells: pd.Series) -> pd.Series:
+def blank_missing(cells: pd.Series, words: Collection[str] = MISSING_WORDS) -> pd.Series:
     """None where a cell holds a word for 'missing'; spaces around text removed."""
 
     def clean(cell: Any) -> Any:
         if not isinstance(cell, str):
             return cell
         cell = cell.strip()
-        return None if cell.lower() in MISSING_WORDS else cell
+        return None if cell.lower() in words else cell
 
     return pd.Series([clean(cell) for cell in cells], cells.index, dtype=object)
 
