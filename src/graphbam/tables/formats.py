@@ -311,7 +311,8 @@ def _parse_spreadsheet(raw: bytes, where: str, part: str, limit: RowLimit) -> Pa
     first = int((filled >= min(2, cells.shape[1])).to_numpy().argmax())
     if first:
         cells = cells.iloc[first:]
-        changes.append(f"the first {first} row{'s hold' if first > 1 else ' holds'} a title, not names: left out")
+        above = "row holds" if first == 1 else f"{first} rows hold"
+        changes.append(f"the first {above} a title, not names: left out")
     if len(sheets) > 1:
         changes.insert(0, f"read sheet {name!r} of {len(sheets)}")
     text = cells.to_csv(index=False, header=False, lineterminator="\n")

@@ -15,10 +15,11 @@ from graphbam.inference.settings import read_settings
 from graphbam.nn.cost import estimate_seconds, spell_seconds
 from graphbam.tables.columns import code_column
 from graphbam.tables.formats import PART, unpack
-from graphbam.tables.interventions import NOTHING, read_experiment
+from graphbam.tables.interventions import read_experiment
 from graphbam.tables.limit import RowLimit
 from graphbam.tables.prepare import Prepared, prepare
 from graphbam.tables.read import load_frame, unique_names
+from graphbam.tables.spelling import names_targets
 from graphbam.web.words import Words, spell_error
 
 LARGEST_UNPACKED = 400 * 2**20
@@ -161,25 +162,6 @@ def _tell_fate(name: str, is_text: bool, is_label: bool, choices: Mapping[str, A
     if ready.names.index(name) not in ready.varying:
         return "constant: no links"
     return "becomes a number" if is_text else ""
-
-
-def names_targets(column: pd.Series, others: list[str]) -> bool:
-    """Whether a column of text seems to name other columns, as one that lists what was set in each row does.
-
-    Examples
-    --------
-    >>> names_targets(pd.Series(["none", "dose", "dose; age"]), ["dose", "age", "cure"])
-    True
-    >>> names_targets(pd.Series(["red", "blue"]), ["dose", "age"])
-    False
-    """
-    words = {
-        word.strip()
-        for cell in column.dropna().astype(str).unique()[:1000]
-        for word in ([cell] if cell in others else cell.replace(",", ";").replace("|", ";").split(";"))
-    }
-    named = {word for word in words if word.lower() not in NOTHING}
-    return bool(named) and named <= set(others)
 
 
 def _show(cell: Any) -> str:
