@@ -110,7 +110,7 @@ def read_order(x_md: NDArray[np.float64]) -> RowOrder:
     x_md = x_md[:MOST_ROWS]
     z_md = x_md - x_md.mean(axis=0)
     size_d = np.abs(z_md).max(axis=0, initial=0.0)
-    z_md = z_md[:, size_d > 0] / size_d[size_d > 0]  # constant columns do not count
+    z_md = _drop_cycles(z_md[:, size_d > 0] / size_d[size_d > 0])  # constant columns do not count
     redundancy = _sum_lags(z_md)
     if not redundancy:  # of two columns that resemble their neighbours there is none, of one there may be
         return RowOrder(0.0, sorted_only=_is_sorted_only(z_md))
@@ -119,6 +119,25 @@ def read_order(x_md: NDArray[np.float64]) -> RowOrder:
         return RowOrder(redundancy, sorted_only=False)
     sorted_only = _sum_lags(_leave(z_md, order_mk)) < SLIGHT and not _has_series(z_md, order_mk)
     return RowOrder(0.0 if sorted_only else redundancy, sorted_only)
+
+
+def _drop_cycles(z_md: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Without columns that repeat themselves exactly, as those of the clock or of a design do, if two others are left.
+
+    That treatments take turns, or that Monday follows Sunday, says nothing of how alike neighbours are.
+
+    Examples
+    --------
+    >>> turns_md, x_md = np.eye(3)[np.arange(60) % 3], np.random.default_rng(0).normal(size=(60, 2))
+    >>> [_drop_cycles(np.column_stack([turns_md, x_md[:, :n]])).shape for n in (1, 2)]
+    [(60, 4), (60, 2)]
+    """
+    n_samples, n_variables = z_md.shape
+    is_cycle_d = np.zeros(n_variables, dtype=bool)
+    for period in range(2, min(MOST_LAGS, n_samples // 4) + 1):
+        again_d = np.flatnonzero((z_md[period : period + 8] == z_md[:8]).all(axis=0) & ~is_cycle_d)  # few go on
+        is_cycle_d[again_d] = (z_md[period:, again_d] == z_md[:-period, again_d]).all(axis=0)
+    return z_md[:, ~is_cycle_d] if (~is_cycle_d).sum() >= 2 else z_md
 
 
 def _has_series(z_md: NDArray[np.float64], order_mk: NDArray[np.float64]) -> bool:
@@ -187,17 +206,27 @@ def _leave(z_md: NDArray[np.float64], order_mk: NDArray[np.float64]) -> NDArray[
 
 
 def _sum_lags(z_md: NDArray[np.float64]) -> float:
+    """Twice the sum over lags of ρ_i(k) ρ_j(k), a mean over pairs of columns.
+
+    Whether a lag counts is asked of pairs with autocorrelations of one sign: columns that turn from row to row, as
+    a change of shifts or days of the week, would outweigh others that resemble their neighbours.
+    """
     power_d = (z_md**2).sum(axis=0)
     n_samples, n_variables = z_md.shape
     n_pairs = max(n_variables * (n_variables - 1), 1)
     total = 0.0
     for lag in range(1, min(MOST_LAGS, n_samples // 4) + 1):
         rho_d = (z_md[:-lag] * z_md[lag:]).sum(axis=0) / power_d
-        product = (rho_d.sum() ** 2 - (rho_d**2).sum()) / n_pairs
-        if product * n_samples < SIGNIFICANT:
+        alike = sum(_multiply_pairs(half_d) for half_d in (np.maximum(rho_d, 0), np.minimum(rho_d, 0))) / n_pairs
+        if alike * n_samples < SIGNIFICANT:
             break
-        total += float(product)
-    return 2 * total
+        total += _multiply_pairs(rho_d) / n_pairs
+    return max(2 * total, 0.0)
+
+
+def _multiply_pairs(rho_d: NDArray[np.float64]) -> float:
+    """Sum of ρ_i ρ_j over all pairs i ≠ j, in both orders."""
+    return float(rho_d.sum() ** 2 - (rho_d**2).sum())
 
 
 def leave_experiments(x_md: NDArray[np.float64], set_md: NDArray[np.bool_]) -> NDArray[np.float64]:

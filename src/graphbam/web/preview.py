@@ -20,7 +20,7 @@ from graphbam.tables.limit import RowLimit
 from graphbam.tables.prepare import Prepared, prepare
 from graphbam.tables.read import load_frame, unique_names
 from graphbam.tables.spelling import names_targets
-from graphbam.web.words import Words, spell_error
+from graphbam.web.words import Words, spell_error, spell_note
 
 LARGEST_UNPACKED = 400 * 2**20
 """Bytes that a packed table may grow to."""
@@ -71,8 +71,8 @@ def look(name: str, content: bytes | bytearray, choices: Mapping[str, Any], weig
         "n_rows": len(frame),
         "columns": columns,
         "rows": [[_show(cell) for cell in row] for row in corner.itertuples(index=False)],
-        "plan": list(changes if ready is None else ready.changes),
-        "warnings": [] if ready is None else list(ready.warnings),
+        "plan": [spell_note(note, names) for note in (changes if ready is None else ready.changes)],
+        "warnings": [] if ready is None else [spell_note(note, names) for note in ready.warnings],
         "problem": problem,
         "variables": [] if ready is None else list(ready.names),
         "n_rows_used": 0 if ready is None else sum(len(rows) for rows in ready.passes),
