@@ -164,10 +164,10 @@ def spell_note(note: str, names: Iterable[str] = ()) -> str:
     Examples
     --------
     >>> spell_note("if it is a number, set keep_codes=True, on the command line --keep-codes")
-    'if it is a number, tick “keep −999 and the like as numbers”'
+    'if it is a number, tick “keep −999 and the like as numbers” under “More”'
     """
     for name in ("keep_codes", "independent_rows"):
-        note = note.replace(f"set {Setting(name, True).as_both()}", f"tick {_PLACES[name]}")
+        note = note.replace(f"set {Setting(name, True).as_both()}", f"tick {_PLACES[name]} under “More”")
     note = note.replace(Setting("tiers").as_both(), "“Comes” in the list of columns")
     for name in names:
         asked = f"set {Setting('interventions', name).as_both()}"
