@@ -156,8 +156,8 @@ MUTANTS = (
     ),
     Mutant(
         "tables/rows.py",
-        "total += _multiply_pairs(rho_d) / n_pairs",
-        "total += _multiply_pairs(rho_d) / n_variables",
+        "product = (rho_d.sum() ** 2 - (rho_d**2).sum()) / n_pairs",
+        "product = (rho_d.sum() ** 2 - (rho_d**2).sum()) / n_variables",
         "tests/tables/test_rows.py",
         "the redundancy of rows is a sum over pairs of columns instead of a mean",
     ),

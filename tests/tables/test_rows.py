@@ -144,15 +144,19 @@ def test_designs_in_which_treatments_take_turns_count_in_full(n_rows, period, n_
     assert read_order(np.column_stack([arms_md, other_md])) == (0, False)
 
 
+@each("n_rows", range(4, 20))
+def test_few_rows_may_have_columns_that_take_turns(n_rows):
+    other_md = np.random.default_rng(0).normal(size=(n_rows, 2))
+    assert measure_redundancy(np.column_stack([np.arange(n_rows) % 2, other_md])) == 0
+
+
 @each("period", [2, 7])
-@each("slips", [0, 1])
-def test_a_column_that_turns_from_row_to_row_does_not_make_a_series_independent(period, slips):
+def test_a_column_that_turns_from_row_to_row_does_not_make_a_series_independent(period):
     """Shifts, or days of the week in columns of 0 and 1: walks that have nothing to do with each other were linked."""
     for seed in range(5):
         walk_md = np.random.default_rng(seed).normal(size=(300, 3)).cumsum(axis=0)
         turning_md = np.eye(period)[np.arange(300) % period, 1:]
-        turning_md[150, :slips] += 1
-        assert count_rows(300, 300, measure_redundancy(np.column_stack([walk_md, turning_md]))) < (120 if slips else 20)
+        assert count_rows(300, 300, measure_redundancy(np.column_stack([walk_md, turning_md]))) < 20
 
 
 def test_seasons_are_no_part_of_how_long_months_are():

@@ -135,7 +135,7 @@ def _drop_cycles(z_md: NDArray[np.float64]) -> NDArray[np.float64]:
     n_samples, n_variables = z_md.shape
     is_cycle_d = np.zeros(n_variables, dtype=bool)
     for period in range(2, min(MOST_LAGS, n_samples // 4) + 1):
-        again_d = np.flatnonzero((z_md[period : period + 8] == z_md[:8]).all(axis=0) & ~is_cycle_d)  # few go on
+        again_d = np.flatnonzero((z_md[period:][:8] == z_md[:-period][:8]).all(axis=0) & ~is_cycle_d)  # few go on
         is_cycle_d[again_d] = (z_md[period:, again_d] == z_md[:-period, again_d]).all(axis=0)
     return z_md[:, ~is_cycle_d] if (~is_cycle_d).sum() >= 2 else z_md
 
@@ -206,27 +206,17 @@ def _leave(z_md: NDArray[np.float64], order_mk: NDArray[np.float64]) -> NDArray[
 
 
 def _sum_lags(z_md: NDArray[np.float64]) -> float:
-    """Twice the sum over lags of ρ_i(k) ρ_j(k), a mean over pairs of columns.
-
-    Whether a lag counts is asked of pairs with autocorrelations of one sign: columns that turn from row to row, as
-    a change of shifts or days of the week, would outweigh others that resemble their neighbours.
-    """
     power_d = (z_md**2).sum(axis=0)
     n_samples, n_variables = z_md.shape
     n_pairs = max(n_variables * (n_variables - 1), 1)
     total = 0.0
     for lag in range(1, min(MOST_LAGS, n_samples // 4) + 1):
         rho_d = (z_md[:-lag] * z_md[lag:]).sum(axis=0) / power_d
-        alike = sum(_multiply_pairs(half_d) for half_d in (np.maximum(rho_d, 0), np.minimum(rho_d, 0))) / n_pairs
-        if alike * n_samples < SIGNIFICANT:
+        product = (rho_d.sum() ** 2 - (rho_d**2).sum()) / n_pairs
+        if product * n_samples < SIGNIFICANT:
             break
-        total += _multiply_pairs(rho_d) / n_pairs
-    return max(2 * total, 0.0)
-
-
-def _multiply_pairs(rho_d: NDArray[np.float64]) -> float:
-    """Sum of ρ_i ρ_j over all pairs i ≠ j, in both orders."""
-    return float(rho_d.sum() ** 2 - (rho_d**2).sum())
+        total += float(product)
+    return 2 * total
 
 
 def leave_experiments(x_md: NDArray[np.float64], set_md: NDArray[np.bool_]) -> NDArray[np.float64]:
