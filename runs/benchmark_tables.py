@@ -94,7 +94,7 @@ def third_party_table(rows: pd.DataFrame) -> pd.DataFrame:
     Methods that were run on every table. Directions are those of acyclic ones, for methods with directions of three
     quarters of these.
     """
-    own = rows[rows["group"] == "third-party"]
+    own = rows[rows["group"] == "labelled"]
     n_tables = own.groupby("method").size()
     own = own[own["method"].isin(n_tables.index[n_tables == n_tables.max()])]
     table = summarise(own)[0].drop(EMPTY, errors="ignore").sort_values("skeleton_ap_mean", ascending=False)

@@ -557,9 +557,9 @@ MUTANTS = (
         "the exit code says that all is well where tables of a folder failed",
     ),
     Mutant(
-        "cli/_summary.py",
-        'return sum(1 - link.numbers["skeleton"] for link in links)',
-        'return sum(link.numbers["skeleton"] for link in links)',
+        "result.py",
+        "return len(links) - true, max(self.expected_links - true, 0.0)",
+        "return true, max(self.expected_links - true, 0.0)",
         "tests/cli/test_cli.py",
         "the number of links that are expected to be false is that of the true ones",
     ),

@@ -313,6 +313,15 @@ def test_the_summary_points_the_right_way():
     text = Result(tuple("abcd"), p, colliders=[(0, 3, 1, 0.8)]).summary()
     assert "2 direct links at p ≥ 0.5, 2 with a direction\n" in text
     assert "0.95  a → d  (this way 0.80)" in text
+    assert "\n0.1 expected false, 0.1 expected missed\n" in text
+
+
+@each("p, said", [(0.999, "fewer than 0.1 expected false or missed"), (0.3, "0.9 expected missed")])
+def test_what_the_graph_leaves_out_is_told(p, said):
+    """Of a table with many pairs in doubt, only the false ones among the links were told of."""
+    result = Result(tuple("abc"), np.tile([1 - p, p, 0.0], (3, 3, 1)))
+    assert said in result.summary().splitlines()
+    assert result.expected_links == pytest.approx(3 * p)
 
 
 def test_pairs_through_a_common_child_are_those_whose_moral_probability_says_so(directed):

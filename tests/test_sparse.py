@@ -76,6 +76,12 @@ def both(request):
     return beliefs(request.param)[:2]
 
 
+def test_a_list_expects_as_many_links_as_a_matrix(both):
+    few, full = both
+    assert few.expected_links == pytest.approx(full.expected_links)
+    assert few.summary().splitlines()[2] == full.summary().splitlines()[2]
+
+
 def edges_of(graph):
     return {(a, "->", b) for a, b in graph.directed_edges()} | {
         (*sorted((a, b)), "--") for a, b in graph.undirected_edges()

@@ -216,6 +216,7 @@ class AnyResult:
     source: str
     provenance: Mapping[str, Any]
     has_directions: Any
+    expected_links: Any
     skeleton: Callable[..., Any]
     moral_pairs: Callable[..., Any]
     cpdag: Callable[..., Any]
@@ -265,7 +266,7 @@ class AnyResult:
         n_arrows = sum(link.is_directed for link in links)
         directed = f", {n_arrows} with a direction" if self.has_directions else ""
         married = f"; {spell_count(len(moral), 'pair')} linked through a common child only" if len(moral) else ""
-        lines = [f"{spell_count(len(links), 'direct link')} {cut}{directed}{married}"]
+        lines = [f"{spell_count(len(links), 'direct link')} {cut}{directed}{married}", self.say_errors(links)]
         lines += [_link_line(link) for link in links[:n_edges]]
         if len(links) > n_edges:
             lines.append(f"  … and {len(links) - n_edges} more")
@@ -273,6 +274,20 @@ class AnyResult:
         lines += [_moral_line(row) for row in moral[:n_edges]]
         return lines + (
             [f"  … and {spell_count(len(moral) - n_edges, 'more such pair')}"] if len(moral) > n_edges else []
+        )
+
+    def expect_errors(self, links: Sequence[Link]) -> tuple[float, float]:
+        """How many of these links are false, and how many others there are, as the probabilities have it."""
+        true = sum(link.numbers["skeleton"] for link in links)
+        return len(links) - true, max(self.expected_links - true, 0.0)
+
+    def say_errors(self, links: Sequence[Link]) -> str:
+        """``"3.1 expected false, 12.8 expected missed"``."""
+        wrong, missed = (f"{n:.1f}" if n >= 0.1 else "fewer than 0.1" for n in self.expect_errors(links))
+        if not links:
+            return f"{missed} expected missed"
+        return (
+            f"{wrong} expected false{' or' if wrong == missed == 'fewer than 0.1' else f', {missed} expected'} missed"
         )
 
     def _list_moral(self, cut: Cut) -> list[dict[str, Any]]:
@@ -485,6 +500,11 @@ class Result(AnyResult):
     def has_directions(self) -> bool:
         """Whether anything is known of directions, from the same pass or from the second network."""
         return self.directions is not None or self.colliders is not None
+
+    @property
+    def expected_links(self) -> float:
+        """How many links there are, as the probabilities have it: their sum over all pairs."""
+        return float(np.triu(self.probabilities[..., SKELETON], 1).sum())
 
     # ── directions ────────────────────────────────────────────────────────────────────────────────────────
 

@@ -632,6 +632,12 @@ class SparseResult(AnyResult):
         """Whether anything is known of directions."""
         return self.directions is not None and self.compelled is not None
 
+    @property
+    def expected_links(self) -> float:
+        """How many links there are, as the probabilities have it: their sum over all pairs, listed or not."""
+        n_others = self.n_variables * (self.n_variables - 1) // 2 - len(self.pairs)
+        return float(self.probabilities[:, SKELETON].sum()) + n_others * self._nothing()["probabilities"][1]
+
     def skeleton(
         self, cut: Cut | float | None = None, *, threshold: float | None = None, fdr: float | None = None
     ) -> SparseGraph:

@@ -402,6 +402,13 @@ def test_links_that_are_expected_to_be_false_are_counted(infer, table):
     assert told["expected_false"] == pytest.approx(sum(1 - link["skeleton"] for link in told["links"]), abs=1e-4)
 
 
+def test_links_that_are_expected_beside_those_of_the_graph_are_counted(infer, table):
+    told, text = json.loads(infer(table, "--json", "--threshold", 0.9)[1]), infer(table, "--threshold", 0.9)[1]
+    p_n = pd.read_csv(infer(table)[3] / "edges.csv")["skeleton"]
+    assert told["expected_missed"] == pytest.approx(p_n[p_n < 0.9].sum(), abs=1e-3) != 0
+    assert f"{told['expected_missed']:.1f} expected missed" in text or told["expected_missed"] < 0.1
+
+
 def test_the_present_folder_takes_the_results(infer, table, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -192,6 +192,9 @@ def test_the_slider_chooses_the_links(tmp_path, n_variables):
     assert (told["zoomed"], told["back"]) == (pytest.approx(1.3, abs=0.01), pytest.approx(1, abs=0.01))
     if (p_n >= 0.9).any():
         assert float(told["wrong"].replace("< ", "").split()[0]) == pytest.approx((1 - p_n[p_n >= 0.9]).sum(), abs=0.1)
+    missed = told["wrong"].split(", ")[-1].replace("< ", "").split()
+    assert float(missed[0]) == pytest.approx(p_n[p_n < 0.9].sum(), abs=0.1)
+    assert missed[1:] == ["expected", "missed"]
 
 
 def test_evidence_agrees_with_a_ridge_regression(tmp_path):

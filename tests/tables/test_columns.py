@@ -65,6 +65,44 @@ def test_free_text_with_gaps_is_no_category():
     assert read_table(twice, encode=True).names == ("height", "width", "notes")
 
 
+def in_memory(path, frame):
+    return frame
+
+
+def as_csv(path, frame):
+    frame.to_csv(path / "t.csv", index=False)
+    return path / "t.csv"
+
+
+def as_spreadsheet(path, frame):
+    frame.to_excel(path / "t.xlsx", index=False)
+    return path / "t.xlsx"
+
+
+def as_parquet(path, frame):
+    frame.to_parquet(path / "t.parquet")
+    return path / "t.parquet"
+
+
+@each("bring", [in_memory, as_csv, as_spreadsheet, as_parquet])
+def test_none_is_a_level_of_text_and_a_gap_among_numbers_and_dates(bring, tmp_path):
+    """Those who got no treatment were taken for missing, and the treatment for constant."""
+    rows = {
+        "treatment": ["none", "drug", "none", "drug", "NA"],
+        "smoking": ["None", "light", "heavy", "light", None],
+        "dose": ["None", "1.5", "2.5", "none", "0.5"],
+        "day": ["2024-01-01", "none", "2024-01-03", "2024-01-02", "2024-01-05"],
+    }
+    table = read_table(bring(tmp_path, pd.DataFrame(rows)), encode={"smoking": ["None", "light", "heavy"]})
+    nan = np.nan
+    assert table.names == tuple(rows)
+    expected = [[1, 0, 1, 0, nan], [0, 1, 2, 1, nan], [nan, 1.5, 2.5, nan, 0.5], [0, nan, 2, 1, 4]]
+    np.testing.assert_array_equal(table.x_md.T, expected)
+    assert "'none' counts as a level (empty such cells if they are gaps)" in " ".join(table.changes)
+    with pytest.raises(TableError, match="level 'None', which encode does not list"):
+        read_table(bring(tmp_path, pd.DataFrame(rows)), encode={"smoking": ["light", "heavy"]})
+
+
 def test_numbers_that_are_given_are_used():
     frame = pd.DataFrame({"m": ["low", "high", "mid", None], "a": [1.0, 2, 4, 3]})
     table = read_table(frame, encode={"m": {"low": 1, "mid": 2, "high": 7}})

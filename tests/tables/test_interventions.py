@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cases import each
-from graphbam.errors import TableError
+from graphbam.errors import Setting, TableError
 from graphbam.tables.interventions import read_experiment
 from graphbam.tables.prepare import PrepareConfig, prepare
 
@@ -236,3 +236,17 @@ def test_doses_do_not_make_a_series_of_independent_rows(is_sorted):
 def test_a_list_is_refused_with_what_to_pass(given):
     with pytest.raises(TableError, match=r"interventions.* a single list of \d values\. Pass a mask"):
         read_experiment(None if isinstance(given, dict) and "" in given else FRAME, given)
+
+
+def test_a_column_that_seems_to_say_what_was_set_is_told_of():
+    """All advice was to code it as text, or to leave it out: either way what it tells of directions was lost."""
+    with pytest.raises(TableError) as error:
+        read_experiment(with_column(), None)
+    advice = " If 'target' lists what an experiment set in each row, use "
+    assert error.value.say(Setting.as_option).endswith(f"{advice}--interventions target.")
+    (warning,) = read_experiment(with_column(), None, encode=True).warnings
+    assert warning.startswith("column 'target' names other columns: if it lists what an experiment set in each row")
+    assert "interventions='target', on the command line --interventions target" in warning
+    assert not read_experiment(with_column(), "target").warnings[1:]
+    other = with_column().assign(target=["target", "", "target", "b2", "x", "a", "b", "b", "a"])
+    assert read_experiment(other, None, encode=True).warnings == ()

@@ -320,6 +320,7 @@ def test_exact_relations_are_named(x_md):
     x_md[:, 3] = x_md[:, 0] - 2 * x_md[:, 2]
     warnings = prepare(table_of(x_md)).warnings
     assert "columns 'v0', 'v2', 'v3' are bound by an exact linear relation" in warnings[0]
+    assert warnings[0].endswith("easily missed: consider leaving out what follows from the rest")
 
 
 def test_ordinary_tables_get_no_such_warning(x_md):

@@ -136,6 +136,29 @@ def test_a_column_for_the_time_does_not_make_a_single_series_independent(step, n
         assert measure_redundancy(noise_md) == 0
 
 
+@each("n_rows, period, n_others", [(300, 2, 3), (300, 3, 2), (5000, 7, 4)])
+def test_designs_in_which_treatments_take_turns_count_in_full(n_rows, period, n_others):
+    """Two arms in two columns made 24 rows of 300: one is what the other is not, in all rows."""
+    other_md = np.random.default_rng(period).normal(size=(n_rows, n_others))
+    arms_md = np.eye(period)[np.arange(n_rows) % period]
+    assert read_order(np.column_stack([arms_md, other_md])) == (0, False)
+
+
+@each("n_rows", range(4, 20))
+def test_few_rows_may_have_columns_that_take_turns(n_rows):
+    other_md = np.random.default_rng(0).normal(size=(n_rows, 2))
+    assert measure_redundancy(np.column_stack([np.arange(n_rows) % 2, other_md])) == 0
+
+
+@each("period", [2, 7])
+def test_a_column_that_turns_from_row_to_row_does_not_make_a_series_independent(period):
+    """Shifts, or days of the week in columns of 0 and 1: walks that have nothing to do with each other were linked."""
+    for seed in range(5):
+        walk_md = np.random.default_rng(seed).normal(size=(300, 3)).cumsum(axis=0)
+        turning_md = np.eye(period)[np.arange(300) % period, 1:]
+        assert count_rows(300, 300, measure_redundancy(np.column_stack([walk_md, turning_md]))) < 20
+
+
 def test_seasons_are_no_part_of_how_long_months_are():
     months, rng = pd.date_range("2019-01", periods=60, freq="MS"), np.random.default_rng(0)
     season_m = 10 * np.sin(np.arange(60) / 2) + 3 * rng.normal(size=60)

@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from cases import each
 from graphbam.web import preview, server
+from graphbam.web.words import spell_note
 from standins import save_toy_colliders
 from visits import HOME, TABLE
 
@@ -58,8 +59,8 @@ def test_a_look_says_what_a_run_does(page):
     seen = page.look(table, drop=["c"]).json()
     run = page.infer(table, drop=["c"])
     model = read_model(page.client.get(f"/runs/{run['run']}/report").text)
-    assert seen["plan"] == model["changes"]
-    assert set(seen["warnings"]) <= set(model["warnings"])
+    assert seen["plan"] == list(map(spell_note, model["changes"]))
+    assert set(seen["warnings"]) <= set(map(spell_note, model["warnings"]))
     assert seen["variables"] == model["names"] == ["a", "b"]
 
 

@@ -1,9 +1,12 @@
 """What the page says is in its own words: a setting that it has is not spelled as in Python or as an option."""
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from cases import each
 from graphbam.errors import ConfigError, Setting
+from graphbam.web.preview import look
 from graphbam.web.words import CHOICES, KNOWN, clean_name, read_choices, spell_error, spell_setting
 
 
@@ -30,6 +33,19 @@ def test_a_button_makes_a_choice_that_the_page_may_send(setting, chosen):
 def test_what_the_page_has_no_place_for_is_said_as_a_command():
     words = spell_error(ConfigError("use ", Setting("max_rows", 100), "."))
     assert words == ["use graphbam infer --max-rows 100 on the command line."]
+
+
+def test_notes_on_a_table_name_what_the_page_has():
+    """They named settings of Python and of the command line, beside ticks that do the same."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(300, 3)).cumsum(axis=0), columns=list("abc")).assign(what=["a", "b"] * 150)
+    table.loc[::9, "b"] = -9999
+    seen = look("t.csv", table.to_csv(index=False).encode(), {"encode": True}, None)
+    said = " ".join([*seen["plan"], *seen["warnings"]])
+    for place in ("“keep −999 and the like as numbers”", "“rows are independent”", "“what was set in each row”"):
+        assert place in said
+    assert "_" not in said
+    assert "--" not in said
 
 
 def test_defaults_are_not_sent_on():

@@ -43,13 +43,15 @@ def to_dict(report: dict[str, Any], cut: Cut) -> dict[str, Any]:
         return {"source": report["source"], "error": report["error"]}
     result: Result = report["result"]
     links = list_links(result, cut)
+    wrong, missed = result.expect_errors(links)
     return {
         "source": result.source,
         "n_variables": result.n_variables,
         "n_rows": result.provenance.get("n_rows_used"),
         "n_links": len(links),
         "n_arrows": _count_arrows(result, links),
-        "expected_false": round(_expect_false(links), 4),
+        "expected_false": round(wrong, 4),
+        "expected_missed": round(missed, 4),
         "expected_distance": _expect_distance(result, cut),
         "links": [{"a": link.a, "edge": link.mark, "b": link.b, **link.values()} for link in links],
         "n_moral": len(result.moral_pairs(cut).undirected_edges()),
@@ -96,13 +98,9 @@ def _facts(result: Result) -> str:
 
 
 def _headline(result: Result, links: list[Link], cut: Cut) -> str:
-    wrong = _expect_false(links)
-    parts = [f"{spell_count(len(links), 'link')} {cut}"]
-    if links:
-        parts.append(f"{'fewer than 0.1' if wrong < 0.1 else f'{wrong:.1f}'} expected false")
     moral = len(result.moral_pairs(cut).undirected_edges())
     married = f"; {spell_count(moral, 'pair')} linked through a common child only" if moral else ""
-    return ", ".join(parts) + married
+    return f"{spell_count(len(links), 'link')} {cut}, {result.say_errors(links)}{married}"
 
 
 def _say_directions(links: list[Link]) -> str:
@@ -199,8 +197,3 @@ def _expect_distance(result: Result, cut: Cut) -> float | None:
     """Expected structural Hamming distance to the true CPDAG; None where directions are not known."""
     graph = result.graph(cut)
     return round(graph.expected_shd(), 4) if isinstance(graph, OrientedGraph) else None
-
-
-def _expect_false(links: list[Link]) -> float:
-    """With calibrated probabilities, a link is false with probability 1 − p."""
-    return sum(1 - link.numbers["skeleton"] for link in links)

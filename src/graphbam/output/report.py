@@ -186,6 +186,7 @@ def build_model(result: Result, cut: Cut | None = None) -> dict[str, Any]:
         "graphs": _model_graphs(result, i[kept], j[kept], cut, result.cpdag),
         "dags": _model_graphs(result, i[kept], j[kept], cut, result.dag),
         "n_pairs": len(p_n),
+        "n_expected": round(float(p_n.sum()), 4),
         "n_rows": result.provenance.get("n_rows_used"),
         "n_rows_read": result.provenance.get("n_rows"),
         "floor": float(p_n[left_out].max()) + 1e-4 if len(left_out) else 0.0,

@@ -16,6 +16,8 @@ Text, categories and dates become numbers only when asked (``encode``), because 
 - all other text is made of categories: every level gets the score that `scale_levels` finds in the other columns, and
   where these say nothing of the levels, 0 for the most frequent one, 1 for the next …
 
+In such text "none" is a level like the others (no treatment, no symptom); among numbers and dates it is a gap.
+
 Neither way of numbering categories depends on how the levels are spelled or on the order of rows and columns.
 """
 
@@ -34,7 +36,16 @@ import numpy.typing as npt
 import pandas as pd
 
 from graphbam.errors import ConfigError, Setting
-from graphbam.tables.spelling import UNITS, blank_missing, find_stray, list_units, read_dates, read_spelled
+from graphbam.tables.spelling import (
+    LEVEL_WORDS,
+    MISSING_WORDS,
+    UNITS,
+    blank_missing,
+    find_stray,
+    list_units,
+    read_dates,
+    read_spelled,
+)
 from graphbam.tables.table import Matrix, Vector
 
 Levels: TypeAlias = Sequence[Hashable] | Mapping[Any, float]
@@ -173,7 +184,10 @@ def _code_given_levels(column: pd.Series, levels: Levels) -> Coded:
     else:
         codes = {level: float(k) for k, level in enumerate(levels)}
         note = f"coded 0 … {len(codes) - 1} in the order given"
-    cells = blank_missing(column.astype(object))
+    listed = {level.lower() for level in codes if isinstance(level, str)}
+    cells = column.astype(object)
+    is_text = any(isinstance(cell, str) for cell in blank_missing(cells).dropna())
+    cells = blank_missing(cells, MISSING_WORDS - listed - (LEVEL_WORDS if is_text else frozenset()))
     unknown = sorted({str(cell) for cell in cells.dropna() if cell not in codes})
     if unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
@@ -234,7 +248,7 @@ def _code_objects(column: pd.Series, encode: bool) -> Coded:
     if stray is not None:
         first = f"first: row {cells.index[stray] + 1}, {_shorten(cells.iloc[stray])}"
         return Coded(None, f"dates, but some cells are none or are written in another way ({first})", is_spoilt=True)
-    return _code_text(cells, is_text, encode)
+    return _code_text(column, cells, is_text, encode)
 
 
 def _to_numbers(cells: pd.Series) -> Vector:
@@ -253,7 +267,12 @@ def _to_numbers(cells: pd.Series) -> Vector:
     return np.array([one(cell) for cell in cells], dtype=np.float64)
 
 
-def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -> Coded:
+def _code_text(column: pd.Series, cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -> Coded:
+    """Categories, or what stands in the way: `cells` are those of the column without words for 'missing'."""
+    distinct = cells.dropna().astype("str").unique().tolist()
+    if is_text.sum() == cells.notna().sum():
+        cells = blank_missing(column, MISSING_WORDS - LEVEL_WORDS)
+        is_text = cells.notna().to_numpy()
     n_text, n_rows = int(is_text.sum()), len(cells)
     share = (
         ("the only row" if n_rows == 1 else f"all {n_rows} rows") if n_text == n_rows else f"{n_text} of {n_rows} rows"
@@ -264,7 +283,6 @@ def _code_text(cells: pd.Series, is_text: npt.NDArray[np.bool_], encode: bool) -
         only = int(cells.index[at]) if n_text == 1 else None
         return Coded(None, problem, is_spoilt=2 * n_text <= cells.notna().sum(), only_text=only)
     words = cells.astype("str").where(cells.notna(), None)
-    distinct = words.dropna().unique().tolist()
     units = (find_units(distinct) if len(distinct) > 2 else {}) if encode else list_units(distinct)
     if len(units) > 1:
         beside = " beside ".join(map(_shorten, list(units.values())[:2]))
@@ -284,7 +302,9 @@ def _spell_codes(codes: Mapping[Any, float], rule: str) -> str:
     numbers = {level: f"{code:.3g}".replace("-", "−") for level, code in codes.items()}
     shown = ", ".join(f"{level!r} → {numbers[level]}" for level in list(codes)[:_SHOWN_LEVELS])
     dots = f", … {len(codes)} levels" if len(codes) > _SHOWN_LEVELS else ""
-    return f"text coded {rule} ({shown}{dots})"
+    doubtful = [repr(level) for level in codes if str(level).lower() in LEVEL_WORDS]
+    is_level = "".join(f"; {level} counts as a level (empty such cells if they are gaps)" for level in doubtful)
+    return f"text coded {rule} ({shown}{dots}){is_level}"
 
 
 def _are_labels(cells: pd.Series) -> bool:

@@ -312,7 +312,8 @@ def _parse_spreadsheet(raw: bytes, where: str, part: str, limit: RowLimit) -> Pa
     first = int((filled >= min(2, cells.shape[1])).to_numpy().argmax())
     if first:
         cells = cells.iloc[first:]
-        changes.append(f"the first {first} row{'s hold' if first > 1 else ' holds'} a title, not names: left out")
+        above = "row holds" if first == 1 else f"{first} rows hold"
+        changes.append(f"the first {above} a title, not names: left out")
     if len(sheets) > 1:
         changes.insert(0, f"read sheet {name!r} of {len(sheets)}")
     text = cells.to_csv(index=False, header=False, lineterminator="\n")
@@ -323,8 +324,9 @@ def _parse_spreadsheet(raw: bytes, where: str, part: str, limit: RowLimit) -> Pa
 def _read_sheets(raw: bytes, where: str) -> dict[str, pd.DataFrame]:
     """Sheets that hold something, without empty rows and columns."""
     needs = f"{where} is a spreadsheet, which needs openpyxl. Run `pip install openpyxl`, or save it as CSV."
+    how: dict[str, Any] = {"sheet_name": None, "header": None, "engine": "openpyxl", "dtype": object}
     with _explained(f"{where} cannot be read as a spreadsheet", "Save it as CSV.", needs):
-        book = pd.read_excel(io.BytesIO(raw), sheet_name=None, header=None, engine="openpyxl", dtype=object)
+        book = pd.read_excel(io.BytesIO(raw), keep_default_na=False, na_values=[""], **how)  # the rest when it is text
     tidy = {str(name): sheet.dropna(how="all").dropna(how="all", axis=1) for name, sheet in book.items()}
     return {name: sheet for name, sheet in tidy.items() if min(sheet.shape) > 1}
 

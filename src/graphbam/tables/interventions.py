@@ -23,15 +23,11 @@ from graphbam.errors import Setting, TableError, spell_count
 from graphbam.tables.columns import Encode
 from graphbam.tables.limit import ALL, RowLimit
 from graphbam.tables.read import Loaded, load_frame, not_among, read_table, take_rows, unique_names
+from graphbam.tables.spelling import NOTHING
 from graphbam.tables.table import BoolMatrix, Table, spell_columns
 
 Interventions: TypeAlias = Any
 """What users may give: a mask, the name of a column, a mapping from targets to tables, or None."""
-
-NOTHING = frozenset(
-    {"", "-", "none", "nan", "na", "no", "obs", "observational", "control", "wild type", "wildtype", "wt"}
-)
-"""Words of a column of targets that stand for a row in which nothing was set."""
 
 FEW_SET = 5
 """Rows in which a column must have been set. All of its links are directed, and after a single row an arrow is right

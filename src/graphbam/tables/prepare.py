@@ -756,7 +756,8 @@ def describe_redundancy(names: Sequence[str], x_md: Matrix) -> list[str]:
     if len(bound):
         warnings.append(
             f"{spell_columns([names[firsts[k]] for k in bound])} are bound by an exact linear relation (as "
-            "parts and their sum are); links among them are not to be trusted"
+            "parts and their sum are); links among them are not to be trusted, and links with others are easily "
+            "missed: consider leaving out what follows from the rest"
         )
     return warnings
 

@@ -24,6 +24,7 @@ from graphbam.errors import Setting, TableError, spell_count
 from graphbam.tables.columns import MOST_LEVELS, Coded, Encode, check_encode, code_column, is_asked, scale_levels
 from graphbam.tables.formats import LONG, PACKINGS, PART, SUFFIXES, ZIP, find_suffix, parse_file, parse_long
 from graphbam.tables.limit import ALL, RowLimit
+from graphbam.tables.spelling import names_targets
 from graphbam.tables.table import Matrix, Table, spell_columns
 from graphbam.tables.textfile import Parsed
 
@@ -357,10 +358,11 @@ def _code_columns(
     coded = {name: code_column(frame[name], name, encode) for name in frame.columns}
     _drop_labels(coded, encode, changes, warnings)
     unreadable = {name: one for name, one in coded.items() if one.values is None}
+    targets = [name for name in coded if _names_targets(frame, name)]
     if unreadable:
-        _refuse_columns(unreadable, source, encode)
+        _refuse_columns(unreadable, source, encode, targets)
     coded = scale_levels(coded)
-    warnings += _warn_of_levels(coded)
+    warnings += [*_warn_of_levels(coded), *_warn_of_targets(targets)]
     for note in dict.fromkeys(one.note for one in coded.values() if one.note):
         about = [name for name, one in coded.items() if one.note == note]
         changes.append(f"{spell_columns(about)}: {note}")
@@ -378,6 +380,21 @@ def _warn_of_levels(coded: Mapping[str, Coded]) -> list[str]:
     return [
         f"{spell_columns(many)} {has} more than {MOST_LEVELS} levels of text, numbered by how frequent they are, which "
         f"is no order: {its} links are easily missed; write such levels as numbers, or join some of them"
+    ]
+
+
+def _names_targets(frame: pd.DataFrame, name: str) -> bool:
+    """Whether a column is text that names other columns."""
+    is_text = not pd.api.types.is_numeric_dtype(frame[name])
+    return is_text and names_targets(frame[name], set(frame.columns) - {name})
+
+
+def _warn_of_targets(targets: Sequence[str]) -> list[str]:
+    """Say what a column that names others may be for: as a variable it hides what it tells of directions."""
+    return [
+        f"column {name!r} names other columns: if it lists what an experiment set in each row, set "
+        f"{Setting('interventions', name).as_both()}, and it will tell which way links point"
+        for name in targets
     ]
 
 
@@ -425,7 +442,7 @@ def _drop_labels(coded: dict[str, Coded], encode: Encode, changes: list[str], wa
         changes.append(f"column {name!r} holds text in which no entry repeats: taken for row labels and left out")
 
 
-def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode) -> None:
+def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode, targets: Sequence[str] = ()) -> None:
     """Say which columns are not made of numbers; text is offered to be coded, spoilt numbers to be corrected."""
     shown = [f"column {name!r} holds {one.note}" for name, one in unreadable.items()]
     more = f"; and {spell_count(len(shown) - 3, 'more column')} like that" if len(shown) > 3 else ""
@@ -457,7 +474,10 @@ def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode
     leave = f"{rest} to leave {'them' if len(unreadable) > 1 else 'it'} out."
     found = f"in {source}, {'; '.join(shown[:3])}{more}. "
     first = str(advice[0])
-    raise TableError(found, first[0].upper() + first[1:], *advice[1:], Setting("drop", list(unreadable)[:8]), leave)
+    advice += [Setting("drop", list(unreadable)[:8]), leave]
+    for name in targets:
+        advice += [f" If {name!r} lists what an experiment set in each row, use ", Setting("interventions", name), "."]
+    raise TableError(found, first[0].upper() + first[1:], *advice[1:])
 
 
 def _check_width(names: Sequence[str], x_md: Matrix, source: str, columns: Sequence[str]) -> None:

@@ -112,7 +112,7 @@ def read_order(x_md: NDArray[np.float64]) -> RowOrder:
         return RowOrder(0.0, sorted_only=False)
     z_md = x_md - x_md.mean(axis=0)
     size_d = np.abs(z_md).max(axis=0, initial=0.0)
-    z_md = z_md[:, size_d > 0] / size_d[size_d > 0]  # constant columns do not count
+    z_md = _drop_cycles(z_md[:, size_d > 0] / size_d[size_d > 0])  # constant columns do not count
     redundancy = _sum_lags(z_md)
     if not redundancy:  # of two columns that resemble their neighbours there is none, of one there may be
         return RowOrder(0.0, sorted_only=_is_sorted_only(z_md))
@@ -121,6 +121,25 @@ def read_order(x_md: NDArray[np.float64]) -> RowOrder:
         return RowOrder(redundancy, sorted_only=False)
     sorted_only = _sum_lags(_leave(z_md, order_mk)) < SLIGHT and not _has_series(z_md, order_mk)
     return RowOrder(0.0 if sorted_only else redundancy, sorted_only)
+
+
+def _drop_cycles(z_md: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Without columns that repeat themselves exactly, as those of the clock or of a design do, if two others are left.
+
+    That treatments take turns, or that Monday follows Sunday, says nothing of how alike neighbours are.
+
+    Examples
+    --------
+    >>> turns_md, x_md = np.eye(3)[np.arange(60) % 3], np.random.default_rng(0).normal(size=(60, 2))
+    >>> [_drop_cycles(np.column_stack([turns_md, x_md[:, :n]])).shape for n in (1, 2)]
+    [(60, 4), (60, 2)]
+    """
+    n_samples, n_variables = z_md.shape
+    is_cycle_d = np.zeros(n_variables, dtype=bool)
+    for period in range(2, min(MOST_LAGS, n_samples // 4) + 1):
+        again_d = np.flatnonzero((z_md[period:][:8] == z_md[:-period][:8]).all(axis=0) & ~is_cycle_d)  # few go on
+        is_cycle_d[again_d] = (z_md[period:, again_d] == z_md[:-period, again_d]).all(axis=0)
+    return z_md[:, ~is_cycle_d] if (~is_cycle_d).sum() >= 2 else z_md
 
 
 def _has_series(z_md: NDArray[np.float64], order_mk: NDArray[np.float64]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -15,6 +15,14 @@ from graphbam.tables.table import Vector
 
 MISSING_WORDS = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "missing"})
 """Cells read as missing, in any case and with any space around them."""
+
+LEVEL_WORDS = frozenset({"none"})
+"""Of these, words that are a level where all other cells are text too: no treatment, no symptom."""
+
+NOTHING = frozenset(
+    {"", "-", "none", "nan", "na", "no", "obs", "observational", "control", "wild type", "wildtype", "wt"}
+)
+"""Words of a column of targets that stand for a row in which nothing was set."""
 
 UNITS = frozenset({
     "ng", "µg", "ug", "mcg", "mg", "g", "kg", "t", "lb", "oz", "gram", "kilogram", "kilo", "ton", "tonne", "pound",
@@ -106,16 +114,35 @@ def find_marks(cells: Sequence[Any] | pd.Series) -> tuple[str, ...]:
     return tuple(mark for mark in _WRITINGS if matches and _fits(matches, mark))
 
 
-def blank_missing(cells: pd.Series) -> pd.Series:
+def blank_missing(cells: pd.Series, words: Collection[str] = MISSING_WORDS) -> pd.Series:
     """None where a cell holds a word for 'missing'; spaces around text removed."""
 
     def clean(cell: Any) -> Any:
         if not isinstance(cell, str):
             return cell
         cell = cell.strip()
-        return None if cell.lower() in MISSING_WORDS else cell
+        return None if cell.lower() in words else cell
 
     return pd.Series([clean(cell) for cell in cells], cells.index, dtype=object)
+
+
+def names_targets(column: pd.Series, others: Collection[str]) -> bool:
+    """Whether a column of text seems to name other columns, as one that lists what was set in each row does.
+
+    Examples
+    --------
+    >>> names_targets(pd.Series(["none", "dose", "dose; age"]), ["dose", "age", "cure"])
+    True
+    >>> names_targets(pd.Series(["red", "blue"]), ["dose", "age"])
+    False
+    """
+    words = {
+        word.strip()
+        for cell in column.dropna().astype(str).unique()[:1000]
+        for word in ([cell] if cell in others else cell.replace(",", ";").replace("|", ";").split(";"))
+    }
+    named = {word for word in words if word.lower() not in NOTHING}
+    return bool(named) and named <= set(others)
 
 
 def _match_numbers(column: pd.Series) -> list[re.Match[str]]:

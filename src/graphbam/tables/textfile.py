@@ -23,7 +23,7 @@ import pandas as pd
 
 from graphbam.errors import TableError
 from graphbam.tables.limit import ALL, RowLimit
-from graphbam.tables.spelling import MISSING_WORDS, blank_missing, find_marks, read_spelled
+from graphbam.tables.spelling import LEVEL_WORDS, MISSING_WORDS, blank_missing, find_marks, read_spelled
 from graphbam.tables.table import Vector
 
 Opener: TypeAlias = Callable[[], BinaryIO]
@@ -405,16 +405,20 @@ def _read_csv(body: io.BytesIO, delimiter: str, decimal: str, where: str) -> pd.
 
 
 def _read_csv_as_is(body: io.BytesIO, delimiter: str, decimal: str) -> pd.DataFrame:
+    """Cells as pandas reads them, but for 'none' in columns of text: what it stands for there is not its to say."""
+    how: dict[str, Any] = {"sep": delimiter, "header": None, "skipinitialspace": True, "low_memory": False}
     body.seek(0)
-    return pd.read_csv(
-        body,
-        sep=delimiter,
-        decimal=decimal,
-        header=None,
-        skipinitialspace=True,
-        na_values=sorted(MISSING_WORDS - {""}),
-        low_memory=False,
-    )
+    frame = pd.read_csv(body, decimal=decimal, na_values=sorted(MISSING_WORDS - {""}), **how)
+    is_text = [not pd.api.types.is_numeric_dtype(column) for _, column in frame.items()]
+    gappy = [k for k, text in enumerate(is_text) if text and frame.iloc[:, k].isna().any()]
+    if gappy:
+        body.seek(0)
+        written = pd.read_csv(body, usecols=gappy, dtype=str, keep_default_na=False, **how)
+        for k in gappy:
+            is_level = written[k].str.strip().str.lower().isin(LEVEL_WORDS)
+            if is_level.any():
+                frame.isetitem(k, frame.iloc[:, k].astype(object).mask(is_level, written[k]))
+    return frame
 
 
 def _name_columns(names: list[str] | None, comment_names: list[str], width: int, changes: list[str]) -> list[str]:

@@ -15,11 +15,12 @@ from graphbam.inference.settings import read_settings
 from graphbam.nn.cost import estimate_seconds, spell_seconds
 from graphbam.tables.columns import code_column
 from graphbam.tables.formats import PART, unpack
-from graphbam.tables.interventions import NOTHING, read_experiment
+from graphbam.tables.interventions import read_experiment
 from graphbam.tables.limit import RowLimit
 from graphbam.tables.prepare import Prepared, prepare
 from graphbam.tables.read import load_frame, unique_names
-from graphbam.web.words import Words, spell_error
+from graphbam.tables.spelling import names_targets
+from graphbam.web.words import Words, spell_error, spell_note
 
 LARGEST_UNPACKED = 400 * 2**20
 """Bytes that a packed table may grow to."""
@@ -70,8 +71,8 @@ def look(name: str, content: bytes | bytearray, choices: Mapping[str, Any], weig
         "n_rows": len(frame),
         "columns": columns,
         "rows": [[_show(cell) for cell in row] for row in corner.itertuples(index=False)],
-        "plan": list(changes if ready is None else ready.changes),
-        "warnings": [] if ready is None else list(ready.warnings),
+        "plan": [spell_note(note, names) for note in (changes if ready is None else ready.changes)],
+        "warnings": [] if ready is None else [spell_note(note, names) for note in ready.warnings],
         "problem": problem,
         "variables": [] if ready is None else list(ready.names),
         "n_rows_used": 0 if ready is None else sum(len(rows) for rows in ready.passes),
@@ -161,25 +162,6 @@ def _tell_fate(name: str, is_text: bool, is_label: bool, choices: Mapping[str, A
     if ready.names.index(name) not in ready.varying:
         return "constant: no links"
     return "becomes a number" if is_text else ""
-
-
-def names_targets(column: pd.Series, others: list[str]) -> bool:
-    """Whether a column of text seems to name other columns, as one that lists what was set in each row does.
-
-    Examples
-    --------
-    >>> names_targets(pd.Series(["none", "dose", "dose; age"]), ["dose", "age", "cure"])
-    True
-    >>> names_targets(pd.Series(["red", "blue"]), ["dose", "age"])
-    False
-    """
-    words = {
-        word.strip()
-        for cell in column.dropna().astype(str).unique()[:1000]
-        for word in ([cell] if cell in others else cell.replace(",", ";").replace("|", ";").split(";"))
-    }
-    named = {word for word in words if word.lower() not in NOTHING}
-    return bool(named) and named <= set(others)
 
 
 def _show(cell: Any) -> str:

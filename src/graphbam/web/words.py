@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from graphbam.errors import ConfigError, GraphbamError, Setting
@@ -156,6 +156,23 @@ def spell_setting(setting: Setting) -> str | dict[str, Any]:
     if isinstance(value, (bool, str)) and (name, value) in _BUTTONS:
         return {"say": _BUTTONS[name, value], "set": {name: value}}
     return _PLACES.get(name) or f"graphbam infer {setting.as_option()} on the command line"
+
+
+def spell_note(note: str, names: Iterable[str] = ()) -> str:
+    """A sentence on a table of columns `names`, in the words of the page where it says how to have it otherwise.
+
+    Examples
+    --------
+    >>> spell_note("if it is a number, set keep_codes=True, on the command line --keep-codes")
+    'if it is a number, tick “keep −999 and the like as numbers” under “More”'
+    """
+    for name in ("keep_codes", "independent_rows"):
+        note = note.replace(f"set {Setting(name, True).as_both()}", f"tick {_PLACES[name]} under “More”")
+    note = note.replace(Setting("tiers").as_both(), "“Comes” in the list of columns")
+    for name in names:
+        asked = f"set {Setting('interventions', name).as_both()}"
+        note = note.replace(asked, f"choose it under {_PLACES['interventions']}")
+    return note
 
 
 def clean_name(name: str) -> str:

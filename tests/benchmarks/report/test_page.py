@@ -21,7 +21,14 @@ from cases import each
 from graphbam.benchmarks.baselines import list_baselines
 from graphbam.benchmarks.cases import SUITES
 from graphbam.benchmarks.report import write_report
-from graphbam.benchmarks.report.charts import SCHOOLS, assign_looks, find_school, find_title, save_figure
+from graphbam.benchmarks.report.charts import (
+    SCHOOLS,
+    assign_looks,
+    draw_tradeoff,
+    find_school,
+    find_title,
+    save_figure,
+)
 from graphbam.benchmarks.report.findings import rerun
 from graphbam.benchmarks.report.panels import plan_panels
 from graphbam.benchmarks.report.rows import read_rows
@@ -149,7 +156,7 @@ def test_markdown_tables_are_well_formed(written, name):
 
 def test_the_summary_has_every_group_and_says_where_we_lose(written):
     text = (written / "summary.md").read_text(encoding="utf-8")
-    for head in ("Simulated, nonlinear", "Simulated, linear", "Third-party tables, by family", "Where we lose"):
+    for head in ("Simulated, nonlinear", "Simulated, linear", "Labelled tables, by family", "Where we lose"):
         assert f"\n## {head}\n" in text
     assert "a failed fit shares the last places" in text
     assert re.search(r"\| skeleton AP \| linear \| linear-d50-m200 \|", text)  # BOSS is at home there
@@ -191,6 +198,20 @@ def test_equal_results_give_equal_pictures(run, written, tmp_path):
     for key in ("quality-and-time", "every-cell", "shd-d50-m200", "shd-chebyshev-over-m", "moral-ap-families"):
         for path in save_figure(panels[key].draw(), tmp_path, key):
             assert path.read_bytes() == (written / "figures" / path.name).read_bytes(), path.name
+
+
+@each("fastest", [1e-4, 3e-3])
+def test_names_beside_points_stay_within_the_picture(fastest):
+    """A long one beside the fastest method ran over the numbers of the axis and out of the picture."""
+    names = ["graphbam", "boss", "grasp", "partial-correlation", "partial-correlation-normal-scores", "dagma"]
+    seconds = [0.06, 0.015, 0.01, 0.009, fastest, 0.8]
+    score = [1.0, 0.891, 0.891, 0.891, 0.8905, 0.891]
+    table = pd.DataFrame({"seconds": seconds, "score": score, "share": 1.0}, index=names)
+    (axes,) = draw_tradeoff(table, assign_looks(names), "title", "note").axes
+    frame, boxes = axes.get_window_extent(), [text.get_window_extent() for text in axes.texts]
+    assert len(boxes) == len(names)
+    assert min(box.x0 for box in boxes) >= frame.x0
+    assert max(box.x1 for box in boxes) <= frame.x1
 
 
 def test_published_numbers_are_drawn_as_hollow_diamonds(run, tmp_path):

@@ -157,7 +157,7 @@ def test_families_count_once(read):
         method="graphbam", skeleton_ap=[0.2, 0.3, 0.4, 0.9],
     )  # fmt: skip
     assert spread_over_cells(rows, "skeleton_ap").loc["graphbam", "mean"] == pytest.approx(0.6)
-    assert set(rows["group"]) == {"third-party"}
+    assert set(rows["group"]) == {"labelled"}
 
 
 def test_summary_by_hand(two_cells):
@@ -250,7 +250,7 @@ def test_groups_and_cells(read):
         source=["simulated"] * 3 + ["tables", "folder"], mechanism=["sine", "linear", "tree", "", ""],
         family=["sine", "linear", "tree", "x", "mine"], method="pc", skeleton_ap=[0.1] * 5,
     )  # fmt: skip
-    assert rows["group"].tolist() == ["nonlinear", "linear", "unseen", "third-party", "third-party"]
+    assert rows["group"].tolist() == ["nonlinear", "linear", "unseen", "labelled", "labelled"]
     assert rows["cell"].tolist() == ["sine-d5-m9", "linear-d5-m9", "tree-d5-m9", "x", "mine/t"]
 
 

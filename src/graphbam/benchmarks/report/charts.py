@@ -30,6 +30,7 @@ from graphbam.output.figures import can_draw, save
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 WIDTH, NARROW = 11.5, 8.2
 """Inches of figures with several pictures and with one; on the page, letters then have the size they say."""
@@ -68,6 +69,9 @@ STYLE: Any = {
 
 FEW_CELLS = 0.5
 """A method that answered less than this share of the cells is drawn hollow."""
+
+MOST_WIDENED = 8
+"""Times that an axis is widened for names beside its points, which then stand elsewhere."""
 
 SHADES = ("#f4f7fa", "#b9d3e6", "#5b9ac4", "#1f5f8f", "#0b2f4d")
 """From 0 to 1 in the map of cells."""
@@ -504,14 +508,31 @@ def draw_tradeoff(table: pd.DataFrame, looks: Looks, title: str, note: str) -> F
         fills = np.where(table["share"] < FEW_CELLS, PAPER, colours)
         sizes = np.array([90.0 if is_ours(method) else 38.0 for method in methods])
         axes.scatter(table["seconds"], table["score"], s=sizes, c=fills, edgecolors=colours, linewidths=1.2, zorder=3)
-        _name_points(axes, table[["seconds", "score"]].to_numpy(float), methods, looks, np.sqrt(sizes) / 2)
+        for n_left in reversed(range(MOST_WIDENED + 1)):
+            names = _name_points(axes, table[["seconds", "score"]].to_numpy(float), methods, looks, np.sqrt(sizes) / 2)
+            if not n_left or not _make_room(axes, names):
+                break
+            for name in names:
+                name.remove()
     return figure
+
+
+def _make_room(axes: Axes, names: list[Text]) -> bool:
+    """Widen a logarithmic axis by as much as names reach beyond it; whether that was needed."""
+    boxes, frame, (low, high) = [name.get_window_extent() for name in names], axes.get_window_extent(), axes.get_xlim()
+    left = max(0.0, frame.x0 - min(box.x0 for box in boxes)) / frame.width
+    right = max(0.0, max(box.x1 for box in boxes) - frame.x1) / frame.width
+    if left + right <= 0:
+        return False
+    axes.set_xlim(low / (high / low) ** (1.5 * left), high * (high / low) ** (1.5 * right))
+    return True
 
 
 def _name_points(
     axes: Axes, xy_d2: NDArray[np.float64], methods: list[str], looks: Looks, radius_d: NDArray[np.float64]
-) -> None:
+) -> list[Text]:
     """Names beside points; one without room stands below its point all the same, smaller."""
+    texts = []
     font, scale = 7.6, axes.figure.dpi / 72
     place_d2 = axes.transData.transform(xy_d2) / scale
     names = [looks[method].title for method in methods]
@@ -521,7 +542,8 @@ def _name_points(
         place_2, align, size = (*spots[node], font) if node in spots else below
         x, y = axes.transData.inverted().transform(place_2 * scale)
         text: dict[str, Any] = {"color": looks[method].colour, "weight": "bold" if is_ours(method) else "normal"}
-        axes.text(x, y, names[node], ha=align, va="center", fontsize=size, **text)
+        texts.append(axes.text(x, y, names[node], ha=align, va="center", fontsize=size, **text))
+    return texts
 
 
 def _find_spots(

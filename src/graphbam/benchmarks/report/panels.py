@@ -60,7 +60,7 @@ SECTIONS = {
     "overview": "At a glance",
     "undirected": "Undirected graphs",
     "cpdag": "Directed graphs (CPDAG)",
-    "third-party": "Third-party tables",
+    "labelled": "Labelled tables",
     "runtime": "Runtime",
 }
 """Parts of the page, in order."""
@@ -109,7 +109,7 @@ def plan_panels(rows: pd.DataFrame, looks: Looks, published: Published = None) -
         *_plan_shapes(simulated, looks, published),
         *_plan_mlp(simulated, looks, published),
         *_plan_sweeps(simulated, looks, published),
-        *_plan_families(rows[rows["group"] == "third-party"], looks),
+        *_plan_families(rows[rows["group"] == "labelled"], looks),
         *_plan_runtimes(simulated, looks),
     ]
     return sorted(panels, key=lambda panel: list(SECTIONS).index(panel.section))
@@ -312,7 +312,7 @@ def _order_methods(rows: pd.DataFrame) -> list[str]:
 
 
 def _plan_families(rows: pd.DataFrame, looks: Looks) -> Iterator[Panel]:
-    """Third-party tables: the mean over families, and how families differ."""
+    """Labelled tables: the mean over families, and how families differ."""
     for metric in (METRICS["skeleton_ap"], METRICS["moral_ap"], METRICS["skeleton_f1"]):
         own = rows[rows[metric.name].notna() & (rows["method"] != EMPTY)]
         if len(own):
@@ -322,12 +322,12 @@ def _plan_families(rows: pd.DataFrame, looks: Looks) -> Iterator[Panel]:
 
 def _make_strips(values: pd.DataFrame, metric: Metric, rows: pd.DataFrame, looks: Looks) -> Panel:
     columns = values.index.tolist()
-    words = _name(metric, f"third-party tables, mean over {len(columns)} families")
-    words |= {"section": "third-party", "label": f"{metric.short}: {len(columns)} families"}
+    words = _name(metric, f"labelled tables, mean over {len(columns)} families")
+    words |= {"section": "labelled", "label": f"{metric.short}: {len(columns)} families"}
     note = "pale dots: families · strong dot: their mean · whisker: ± standard deviation between families"
     caption = (
-        "Tables made by others, with accepted graphs. Tables of a family are averaged first, so that each family "
-        "counts once; n: number of families, where a method has not answered all."
+        "Tables from folders, with the graphs that lie beside them. Tables of a family are averaged first, so that "
+        "each family counts once; n: number of families, where a method has not answered all."
     )
     return Panel(
         **words, key=_key(metric, "families"), caption=caption, rows=rows,

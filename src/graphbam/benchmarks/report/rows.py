@@ -1,8 +1,9 @@
 """Results of one or several runs → one table of rows, checked and completed, that everything below the report reads.
 
 A row is one method on one table. A *cell* is what counts once in a mean: a simulated case (its tables are the trials),
-a family of third-party tables, or a single table where no families are known. Cells belong to groups: nonlinear,
-linear, unseen, third-party; tables with hidden causes, interventions or missing cells, and pairs, apart from these.
+a family of labelled tables, or a single table where no families are known. Cells belong to groups: nonlinear,
+linear, unseen, labelled (from folders); tables with hidden causes, interventions or missing cells, and pairs, apart
+from these.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ GROUPS = {
     "nonlinear": "Simulated, nonlinear",
     "linear": "Simulated, linear",
     "unseen": "Simulated, mechanisms kept out of training",
-    "third-party": "Third-party tables, by family",
+    "labelled": "Labelled tables, by family",
     "hidden": "With hidden common causes",
     "targets": "With interventions",
     "gaps": "With missing cells",
@@ -161,7 +162,7 @@ def _complete(rows: pd.DataFrame) -> pd.DataFrame:
     group = np.select(
         [rows["setting"].str.startswith(name) for name in SPECIAL]
         + [~is_simulated, rows["mechanism"].isin(UNSEEN), rows["mechanism"] == "linear"],
-        [*SPECIAL, "third-party", "unseen", "linear"],
+        [*SPECIAL, "labelled", "unseen", "linear"],
         "nonlinear",
     )
     n_pairs = rows["n_variables"] * (rows["n_variables"] - 1) / 2

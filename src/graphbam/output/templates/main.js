@@ -32,7 +32,8 @@ function sayView() {
   const links = listLinks();
   const [wrong, hasDirections] = [expectFalse(links), state.view !== "links"];
   byId("n-links").textContent = count(links.length, "link");
-  byId("n-false").textContent = links.length ? `${wrong < 0.1 ? "< 0.1" : wrong.toFixed(1)} expected false (${percent(wrong / links.length)})` : "none is that likely";
+  const missed = `${few(expectMissed(links))} expected missed`;
+  byId("n-false").textContent = links.length ? `${few(wrong)} expected false (${percent(wrong / links.length)}), ${missed}` : `none is that likely, ${missed}`;
   byId("n-moral").textContent = listMoral().length.toLocaleString("en");
   byId("n-hidden").textContent = listHidden().length.toLocaleString("en");
   const guesses = links.filter(isGuessed).length;

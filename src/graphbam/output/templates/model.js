@@ -105,6 +105,11 @@ function listLinks() {
 /** With calibrated probabilities, a link is false with probability 1 − p; the sum is the expected number. */
 const expectFalse = (links) => links.reduce((sum, k) => sum + 1 - pairs.skeleton[k], 0);
 
+/** How many links there are beside these: what the probabilities of all other pairs add up to. */
+const expectMissed = (links) => Math.max(0, model.n_expected - links.reduce((sum, k) => sum + pairs.skeleton[k], 0));
+
+const few = (number) => (number < 0.1 ? "< 0.1" : number.toFixed(1));
+
 /** A pair that is rather dependent through a common child only than anything else; as Result.moral_pairs. */
 const isMoral = (k) => !isShown(k) && pairs.moral[k] >= 0.5;
 
