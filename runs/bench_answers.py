@@ -60,6 +60,8 @@ SEED = 19_2026
 SHAPES = ((10, 200), (20, 500), (50, 500))
 """Variables and samples of simulated tables; links between variables that only share a hidden parent are counted in the
 first."""
+LONGER = ((10, 800), (10, 3200))
+"""The same of tables that show whether more rows tell a hidden parent from a link."""
 TIMED = ((10, 200), (20, 200), (50, 200), (100, 500))
 """The same of the tables that are timed."""
 COUNTED, DEPTHS = (30, 500), (-1.0, 2.0)
@@ -265,7 +267,7 @@ def judge_simulated_hidden(judge: Judge) -> Outcome:
     config = dataclasses.replace(SimulationConfig.broad(), hidden=1.0, missing=0.0, interventions=0.0)
     rows: list[Row] = []
     scores: dict[str, float] = {}
-    for shape in SHAPES:
+    for shape in SHAPES + LONGER:
         problems = judge.simulate(config, shape)
         results = [judge.infer(problem) for problem in problems]
         pooled = join_claims(collect_claims(*pair) for pair in zip(results, problems, strict=True))
@@ -278,7 +280,7 @@ def judge_simulated_hidden(judge: Judge) -> Outcome:
             {"case": name, "family": "simulated"} | score_result(*pair) for pair in zip(results, problems, strict=True)
         ]
     scores["p(link) of pairs with a hidden parent only"] = scores["p(link) {}x{}".format(*SHAPES[0])]
-    if found := [value for key, value in scores.items() if key.startswith("simulated auroc")]:
+    if found := [scores[key] for d, m in SHAPES if (key := f"simulated auroc {d}x{m}") in scores]:
         scores["simulated auroc"] = float(np.mean(found))
     return Outcome(scores, rows)
 
@@ -597,7 +599,7 @@ def main() -> None:
         print_lines(name, found)
         if name == "tables":
             print_worst(outcome.rows)
-    pd.DataFrame(lines).to_csv(options.out / "targets.csv", index=False, float_format="%.4f")
+    pd.DataFrame(lines).to_csv(options.out / "targets.csv", index=False, float_format="%.6f")
     curves = {answer: {name: said[answer] for name, said in claims.items() if answer in said} for answer in ANSWERS}
     draw_reliability({answer: found for answer, found in curves.items() if found}, options.out / "reliability.png")
 
@@ -660,6 +662,7 @@ def draw_reliability(curves: dict[str, dict[str, Claims]], path: Path) -> None:
             below.stairs(*np.histogram(claims.p_n, 15, (0, 1)), color=line.get_color())
         above.set(title=f"{answer}: said and seen", ylabel="frequency", xlim=(0, 1), ylim=(0, 1))
         below.set(xlabel="probability", ylabel="number", yscale="log")
+        below.yaxis.set_minor_formatter("")
         above.legend(frameon=False)
     figure.savefig(path, dpi=110)
     plt.close(figure)
