@@ -127,6 +127,17 @@ def test_pages_have_the_results_of_the_rows(monkeypatch):
         assert [line for line in lines if line not in shown] == []
 
 
+def test_readme_and_model_card_say_the_same_of_third_party_tables():
+    """Two ways to measure, `graphbam benchmark` and runs/bench_answers.py, agree."""
+    (ours,) = re.findall(
+        r"^\| graphbam \| (.*) \| 125 of 125 \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M
+    )
+    skeleton, moral, f1, shd, directed, right = ours.split(" | ")
+    card = (DOCS / "edges.md").read_text(encoding="utf-8").replace("*", "")
+    (means,) = re.findall(r"^\| mean over families \| 125 \| (.*) \| \.\d+ \|$", card, re.M)
+    assert means.split(" | ") == [skeleton, moral, f1, directed, right, shd]
+
+
 def test_the_shares_of_broad_are_those_of_the_page():
     config = SimulationConfig.broad()
     text = (DOCS / "worlds.md").read_text(encoding="utf-8")
