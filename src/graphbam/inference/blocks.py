@@ -68,8 +68,8 @@ BYTES_PER_ENTRY = 185.0
 """… and an entry of the matrices of a `graphbam.Result`. All are measured (`tests/inference/test_blocks.py`)."""
 
 BYTES_PER_WORKER, BYTES_AT_LEAST = 4e8, 6e7
-"""What a process of this machine takes before it does anything, and small change: what the allocator holds on to differs
-by as much from run to run."""
+"""What a process of this machine takes before it does anything, and small change: what the allocator holds on to
+differs by as much from run to run."""
 
 SCREENED = 0.02
 """Share of the work that the screen counts for in reports of progress."""
