@@ -79,8 +79,8 @@ truth = ["lottery -> training", "talent -> training", "talent -> wage", "trainin
         "Patients with diabetes",
         "442 patients: age, sex, body mass, blood pressure, six blood values, progress after a year (scikit-learn).",
         "result = gb.infer(load_diabetes(as_frame=True).frame)",
-        "The blood values s1 to s4 nearly determine one another. Body mass, blood pressure, s3 and s5 go with `target`,"
-        " each a little below one half: something hidden would explain that as well.",
+        "The blood values s1 to s4 nearly determine one another. Body mass and s5 are linked with `target` at a little"
+        " more than one half, s3 and blood pressure at a little less: something hidden would explain that as well.",
     ),
     Entry(
         "wine",
@@ -94,7 +94,7 @@ truth = ["lottery -> training", "talent -> training", "talent -> wage", "trainin
         "Irises of three species",
         "150 flowers, four lengths and the species (scikit-learn).",
         "result = gb.infer(load_iris(as_frame=True).frame)",
-        "Clustered by species: nearly everything is tied to everything, and 150 flowers say nothing about directions.",
+        "Clustered by species: everything is tied to everything, and 150 flowers say nothing about directions.",
     ),
     Entry(
         "tumours",

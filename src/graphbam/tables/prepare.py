@@ -73,6 +73,8 @@ WILD = 6.0
 FAR = 1000.0
 """Values this many times as far from the median as nine in ten, and far from the rest, are told of."""
 
+MOST_HALVES, LEAST_HALF = 60, 0.35
+"""Of more columns with two levels, each in so large a share of the rows, the network calls all linked, or none."""
 SAME, NEARLY_SAME = 1 - 1e-10, 0.999
 """Correlations beyond which columns are copies up to units, and beyond which they hide much of each other too."""
 
@@ -718,7 +720,21 @@ def _warn_about(names: Sequence[str], x_md: Matrix) -> list[str]:
             f"only {n_rows} rows: almost nothing can be learned from so few, and even columns of pure noise get links "
             f"here; do not rely on any of them below {FEW_ROWS} rows, where training began"
         )
-    return warnings + _find_counters(names, x_md) + describe_redundancy(names, x_md)
+    return warnings + _find_counters(names, x_md) + _warn_of_halves(x_md) + describe_redundancy(names, x_md)
+
+
+def _warn_of_halves(x_md: Matrix) -> list[str]:
+    """Where nearly all columns have two levels, each in about half of the rows, and there are many of them."""
+    highest = (x_md == x_md.max(axis=0)).mean(axis=0)
+    lowest = (x_md == x_md.min(axis=0)).mean(axis=0)
+    halves = int(((highest + lowest == 1) & (np.minimum(highest, lowest) >= LEAST_HALF)).sum())
+    if halves <= MOST_HALVES or halves < 0.9 * x_md.shape[1]:
+        return []
+    return [
+        f"{halves} of {x_md.shape[1]} columns have two levels, each in about half of the rows: of more than "
+        f"{MOST_HALVES} such columns with next to no others the network may call all pairs linked, or none; ask about "
+        f"{MOST_HALVES} of them at a time, or add a little noise to each, a twentieth of what lies between its levels"
+    ]
 
 
 def _find_counters(names: Sequence[str], x_md: Matrix) -> list[str]:
