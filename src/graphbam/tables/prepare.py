@@ -21,7 +21,8 @@ The rules, in the order they are applied, to a table of which at most twenty tim
    nor units can change what a seeded draw picks. More than `max_rows` rows: one seeded draw (``"subsample"``)
    or up to eight disjoint draws of at most 5000 rows, whose probabilities are averaged (``"average"``).
 6. Columns are standardised by `standardise`, the function that also prepares the simulated tables of training; it
-   tames heavy tails with a robust scale.
+   tames heavy tails with a robust scale. Where nearly all have two levels, the network is shown them with a little
+   noise (`graphbam.tables.dither`).
 
 Duplicated and collinear columns, those that look like row numbers, and a last row of totals go through unchanged, with
 a warning. What was done is in `Prepared.changes`, sentence by sentence; what of it a reader of the answer must know is
@@ -43,6 +44,7 @@ from torch import Tensor
 from graphbam.errors import Setting, TableError, name_some, spell_count
 from graphbam.tables.algebra import find_axes, multiply
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
+from graphbam.tables.dither import AMOUNT, find_levels
 from graphbam.tables.domain import correlate, describe_table
 from graphbam.tables.rows import MOST_ROWS, RowOrder, count_rows, find_copies, leave_experiments, read_order
 from graphbam.tables.table import BoolMatrix, BoolVector, Indices, Matrix, Table, spell_columns
@@ -73,8 +75,6 @@ WILD = 6.0
 FAR = 1000.0
 """Values this many times as far from the median as nine in ten, and far from the rest, are told of."""
 
-MOST_HALVES, LEAST_HALF = 60, 0.35
-"""Of more columns with two levels, each in so large a share of the rows, the network calls all linked, or none."""
 SAME, NEARLY_SAME = 1 - 1e-10, 0.999
 """Correlations beyond which columns are copies up to units, and beyond which they hide much of each other too."""
 
@@ -150,6 +150,7 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     features = describe_table(np.random.default_rng(0).permutation(once_md) if order.sorted_only else once_md)
     kept = [names[k] for k in varying]
     notes.warnings += _warn_about(kept, x_md)
+    notes.changes += _tell_of_levels(x_md)
     ranked_md = x_md.round(FILLED_TO) if cells.missing_md.any() else x_md
     order_m = canonical_order(ranked_md, kept, (cells.missing_md + 2 * cells.set_md)[:, varying])
     x_md = x_md[order_m]
@@ -720,20 +721,17 @@ def _warn_about(names: Sequence[str], x_md: Matrix) -> list[str]:
             f"only {n_rows} rows: almost nothing can be learned from so few, and even columns of pure noise get links "
             f"here; do not rely on any of them below {FEW_ROWS} rows, where training began"
         )
-    return warnings + _find_counters(names, x_md) + _warn_of_halves(x_md) + describe_redundancy(names, x_md)
+    return warnings + _find_counters(names, x_md) + describe_redundancy(names, x_md)
 
 
-def _warn_of_halves(x_md: Matrix) -> list[str]:
-    """Where nearly all columns have two levels, each in about half of the rows, and there are many of them."""
-    highest = (x_md == x_md.max(axis=0)).mean(axis=0)
-    lowest = (x_md == x_md.min(axis=0)).mean(axis=0)
-    halves = int(((highest + lowest == 1) & (np.minimum(highest, lowest) >= LEAST_HALF)).sum())
-    if halves <= MOST_HALVES or halves < 0.9 * x_md.shape[1]:
+def _tell_of_levels(x_md: Matrix) -> list[str]:
+    """That columns of two levels get noise, where they do."""
+    n_disturbed = int(find_levels(x_md).sum())
+    if not n_disturbed:
         return []
     return [
-        f"{halves} of {x_md.shape[1]} columns have two levels, each in about half of the rows: of more than "
-        f"{MOST_HALVES} such columns with next to no others the network may call all pairs linked, or none; ask about "
-        f"{MOST_HALVES} of them at a time, or add a little noise to each, a twentieth of what lies between its levels"
+        f"{spell_count(n_disturbed, 'column')} of two levels, and next to no others: the network is shown them with a "
+        f"little noise ({AMOUNT:g} standard deviations), since it cannot read a table of nothing else"
     ]
 
 
