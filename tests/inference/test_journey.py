@@ -9,8 +9,11 @@ import torch
 import graphbam as gb
 from cases import each
 from graphbam.errors import ConfigError, KnowledgeError, TableError
+from graphbam.graphs.graph import SKELETON, skeleton
+from graphbam.inference.journey import MOST_NEIGHBOURS
 from graphbam.nn.weights import Header
 from graphbam.result import Failure, Result
+from graphbam.simulation import SimulationConfig, sample_tables
 from graphbam.tables.read import read_table
 from standins import Failing, PartialCorrelation, Spy
 
@@ -190,6 +193,40 @@ def test_domain_meter(frame):
     result = gb.infer(frame, weights=far)
     assert result.domain["verdict"] == "outside"
     assert "unlike training: number of rows is 120" in result.warnings[0]
+
+
+class Loose(PartialCorrelation):
+    """Links for all pairs whose partial correlation is at least so large."""
+
+    def __init__(self, at_least):
+        super().__init__()
+        self.at_least = at_least
+
+    def probabilities(self, x_bmd, rows=None):
+        p_bdd3 = super().probabilities(x_bmd, rows)
+        is_link = p_bdd3[..., SKELETON] >= self.at_least
+        return torch.stack([~is_link, is_link, torch.zeros_like(is_link)], -1).to(p_bdd3.dtype)
+
+
+@each("blocks, n_columns", [("never", 40), ("always", 40), ("always", 2001)])
+def test_an_answer_denser_than_any_world_of_training_is_told_of(rng, blocks, n_columns):
+    x_md = np.random.default_rng(0).normal(size=(300, n_columns))
+    found = {}
+    for at_least in (0.0, 2.0):
+        result = gb.infer(x_md, weights=Loose(at_least), blocks=blocks, directions="none", progress=False)
+        found[at_least] = [warning for warning in result.warnings if "links, " in warning]
+    assert len(found[0.0]) == 1
+    assert " for each variable on average: tables of training have 15 at most" in found[0.0][0]
+    assert not found[2.0]
+
+
+@pytest.mark.parametrize("n_variables", [20, 50, 120])
+def test_no_world_of_training_is_as_dense(rng, n_variables):
+    shape = {"n_tables": 2, "n_variables": n_variables, "n_samples": 20}
+    drawn = [sample_tables(rng, SimulationConfig.broad(), **shape) for _ in range(10)]
+    assert (
+        max(skeleton(dag_dd).sum(axis=1).mean() for one in drawn for dag_dd in one.dag_bdd.numpy()) <= MOST_NEIGHBOURS
+    )
 
 
 def test_progress_begins_with_an_estimate(frame, tiny_path):

@@ -26,6 +26,24 @@ def test_columns_that_have_nothing_to_do_with_each_other_get_no_links(d, share):
     assert any("columns of two levels" in change for change in result.changes)
 
 
+@each("gaps, shown", [(0.002, True), (0.01, True), (0.05, True), (0.3, False)])
+def test_cells_that_were_filled_in_are_no_levels(gaps, shown):
+    """Filled in, a column has more than two values; without noise, one cell in a hundred missing made all links."""
+    x_md, rng = coins(200, n_rows=500), np.random.default_rng(1)
+    x_md[rng.random(x_md.shape) < gaps] = np.nan
+    result = gb.infer(x_md, directions="none", progress=False)
+    assert len(result.skeleton().undirected_edges()) < 0.01 * 200 * 199 / 2
+    assert any("columns of two levels" in change for change in result.changes) == shown
+
+
+def test_a_few_columns_of_three_levels_do_not_help():
+    """Without noise, a fifth of them left two thirds of unrelated pairs linked, a tenth nearly all."""
+    x_md = coins(200, n_rows=500)
+    x_md[:, :40] = np.random.default_rng(1).integers(3, size=(500, 40))
+    assert find_levels(x_md).tolist() == [False] * 40 + [True] * 160
+    assert len(gb.infer(x_md, directions="none", progress=False).skeleton().undirected_edges()) < 200
+
+
 def test_a_link_between_columns_of_two_levels_is_found():
     x_md = coins(100)
     x_md[:, 1] = np.where(np.random.default_rng(1).random(300) < 0.1, 1 - x_md[:, 0], x_md[:, 0])
@@ -42,9 +60,10 @@ def test_a_link_between_columns_of_two_levels_is_found():
         coins(200, 0.1),
         coins(100) + 0.05 * np.random.default_rng(1).normal(size=(300, 100)),
         np.column_stack([coins(100), np.random.default_rng(1).normal(size=(300, 15))]),
+        np.column_stack([coins(100), np.random.default_rng(1).integers(3, size=(300, 40)).astype(float)]),
         np.random.default_rng(1).integers(3, size=(300, 60)).astype(float),
     ],
-    ids=["few", "uneven", "rare ones", "with noise already", "beside others", "three levels"],
+    ids=["few", "uneven", "rare ones", "with noise already", "beside others", "beside many of three", "three levels"],
 )
 def test_other_tables_stay_as_they_are(x_md):
     x_bmd = as_batch(x_md)

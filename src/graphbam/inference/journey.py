@@ -16,8 +16,10 @@ from torch import Tensor
 
 import graphbam
 from graphbam.errors import ConfigError, GraphbamError, Setting
-from graphbam.graphs.graph import BoolMatrix
+from graphbam.graphs.cut import EVEN
+from graphbam.graphs.graph import SKELETON, BoolMatrix
 from graphbam.graphs.knowledge import Knowledge
+from graphbam.graphs.metrics import pair_values
 from graphbam.inference.answers import kinds_of_targets, read_pairs, set_apart, tell_of_rows
 from graphbam.inference.bars import listening
 from graphbam.inference.blocks import (
@@ -65,6 +67,9 @@ MATRIX_UP_TO = 2000
 
 SURE_UP_TO = 5000
 """Columns up to which targets of false links were seen to hold, within half of them, in simulated tables."""
+
+MOST_NEIGHBOURS = 15
+"""Links that a variable has on average in the densest worlds of training, whatever the number of variables."""
 
 OF_THE_WHOLE = {"n_variables", "effective_rank"}
 """What is measured of a table and is another thing for its neighbourhoods, which are what the network sees."""
@@ -234,7 +239,7 @@ def _finish(
     """Enforce knowledge, find directions and stability, collect the report. E counts the varying columns."""
     known = config.knowledge or Knowledge()
     joined = said if isinstance(said, Joined) else None
-    about = _describe_answer(ready, config, networks, x_bme, joined)
+    about = _describe_answer(ready, config, networks, x_bme, said)
     if joined is not None and len(ready.names) > MATRIX_UP_TO:
         return cast(Result, _finish_sparse(ready, config, networks, joined, about, progress))
     said = said.dense(x_bme.shape[2]) if isinstance(said, Joined) else said
@@ -284,9 +289,10 @@ def _finish_sparse(
 
 
 def _describe_answer(
-    ready: Prepared, config: InferConfig, networks: Networks, x_bme: Tensor, joined: Joined | None
+    ready: Prepared, config: InferConfig, networks: Networks, x_bme: Tensor, said: Said | Joined
 ) -> dict[str, Any]:
     """What a result says beside its pairs."""
+    joined = said if isinstance(said, Joined) else None
     known = config.knowledge or Knowledge()
     ranges = {name: list(limits) for name, limits in (networks.edges.header.domain or {}).items()}
     seen = min(ready.features["n_samples"], longest_piece(networks.edges, x_bme.shape[2]) or np.inf)  # at a time
@@ -307,6 +313,7 @@ def _describe_answer(
             *_warn_about_knowledge(ready, known),
             *networks.warnings,
             *_warn_about_width(joined, x_bme.shape[2]),
+            *_warn_about_density(said, x_bme.shape[2]),
         ),
         "domain": {"features": features, "verdict": verdict, "unlike": unlike, "ranges": ranges},
         "knowledge": known or None,
@@ -405,6 +412,18 @@ def _warn_about_width(joined: Joined | None, n_columns: int) -> list[str]:
             "false as a target allows in simulated tables (docs/performance.md)"
         ]
     return []
+
+
+def _warn_about_density(said: Said | Joined, n_columns: int) -> list[str]:
+    """That there are more links than in any world of training: that tells of the network, not of the table."""
+    p = said.pairs.classes[:, SKELETON] if isinstance(said, Joined) else pair_values(said.classes[..., SKELETON])
+    n_links = int((p >= EVEN).sum())
+    if 2 * n_links <= MOST_NEIGHBOURS * n_columns:
+        return []
+    return [
+        f"{n_links} links, {2 * n_links / n_columns:.0f} for each variable on average: tables of training have "
+        f"{MOST_NEIGHBOURS} at most, so that the network hardly reads this one as it should; do not rely on these links"
+    ]
 
 
 def _warn_about_knowledge(ready: Prepared, knowledge: Knowledge) -> list[str]:

@@ -240,7 +240,8 @@ def run_network(loaded: Weights, x_bmd: Tensor, rows: Sequence[float], marks_bmd
     if (network := getattr(loaded, "network", None)) is not None and loaded_on_cpu(network):
         shape = min(n_tables, chunk_size(n_samples, n_variables)), n_samples, n_variables
         check_memory(network.config, *shape, longest_piece(loaded, n_variables))
-    x_bmd, work = dither(x_bmd), n_tables * count_work(loaded, n_samples, [n_variables])
+    x_bmd = dither(x_bmd, None if marks_bmd is None else (marks_bmd & MISSING) > 0)
+    work = n_tables * count_work(loaded, n_samples, [n_variables])
     more: dict[str, Any] = {} if all(n_rows == n_samples for n_rows in rows) else {"rows": rows}
     if marks_bmd is not None and reads_marks(loaded):
         more["marks_bmd"] = marks_bmd

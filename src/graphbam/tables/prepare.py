@@ -150,7 +150,7 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     features = describe_table(np.random.default_rng(0).permutation(once_md) if order.sorted_only else once_md)
     kept = [names[k] for k in varying]
     notes.warnings += _warn_about(kept, x_md)
-    notes.changes += _tell_of_levels(x_md)
+    notes.changes += _tell_of_levels(x_md, cells.missing_md[:, varying])
     ranked_md = x_md.round(FILLED_TO) if cells.missing_md.any() else x_md
     order_m = canonical_order(ranked_md, kept, (cells.missing_md + 2 * cells.set_md)[:, varying])
     x_md = x_md[order_m]
@@ -724,9 +724,9 @@ def _warn_about(names: Sequence[str], x_md: Matrix) -> list[str]:
     return warnings + _find_counters(names, x_md) + describe_redundancy(names, x_md)
 
 
-def _tell_of_levels(x_md: Matrix) -> list[str]:
+def _tell_of_levels(x_md: Matrix, missing_md: BoolMatrix) -> list[str]:
     """That columns of two levels get noise, where they do."""
-    n_disturbed = int(find_levels(x_md).sum())
+    n_disturbed = int(find_levels(x_md, missing_md).sum())
     if not n_disturbed:
         return []
     return [
