@@ -14,7 +14,9 @@ from graphbam.errors import ConfigError, TableError
 from graphbam.nn.edge_net import SET, EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fits_partner, load_weights, save_weights
 from graphbam.simulation import MECHANISMS, SimulationConfig, simulate
+from graphbam.tables.dither import dither
 from graphbam.tables.labelled import LabelledTable
+from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows, measure_redundancy
 from graphbam.training import TrainConfig, finetune
 from graphbam.training.data import shape_grid
@@ -222,6 +224,14 @@ def test_resampled_rows_are_counted_for_what_they_are_worth(pairs):
     batch = next(own_batches(torch.Generator().manual_seed(0), [(walk_md, pairs[0][1])]))
     assert batch.shape == (1, 180, 5)
     assert batch.rows_b.item() == pytest.approx(count_rows(180, 200, measure_redundancy(walk_md)), rel=1e-3)
+
+
+def test_tables_of_two_levels_get_the_noise_that_inference_gives_them():
+    x_md = (np.random.default_rng(0).random((80, 20)) < 0.5).astype(float)
+    plain_bmd = standardise(torch.tensor(x_md)[None]).float()
+    shown_bmd = as_batch(x_md, np.zeros((20, 20))).x_bmd
+    assert torch.equal(shown_bmd, dither(plain_bmd))
+    assert not torch.equal(shown_bmd, plain_bmd)
 
 
 def test_a_generator_is_taken_as_it_comes_and_may_not_run_out(loaded, pairs):

@@ -24,8 +24,8 @@ FEWEST, MOST, NEARLY_ALL = 15, 0.75, 0.9
 """Tables with fewer columns, with a smaller share of columns of two levels, or with a smaller share of them among those
 that are not coarse are left as they are."""
 
-COARSE = 4
-"""A column with so few levels, more than two, is coarse: where most others have two, it does not help either."""
+COARSE, MANY = 4, 60
+"""A column with so few levels, more than two, is coarse: in tables with so many columns it does not help either."""
 
 EVEN, UNEVEN, WIDE = 0.37, 0.15, 120
 """Least share of rows that the rarer of two levels has; the same in tables with more columns than training had."""
@@ -71,7 +71,8 @@ def find_levels(x_md: Matrix, missing_md: BoolMatrix | None = None) -> BoolVecto
     even_d = rarer_d >= (UNEVEN if n_columns > WIDE else EVEN)
     if n_columns < FEWEST or even_d.mean() < MOST:
         return none_d
-    n_coarse = sum(3 <= len(np.unique(x_md[seen_md[:, k], k])) <= COARSE for k in np.flatnonzero(~even_d).tolist())
+    rest = np.flatnonzero(~even_d).tolist() if n_columns >= MANY else []
+    n_coarse = sum(3 <= len(np.unique(x_md[seen_md[:, k], k])) <= COARSE for k in rest)
     return rarer_d > 0 if even_d.sum() >= NEARLY_ALL * (n_columns - n_coarse) else none_d
 
 

@@ -23,6 +23,7 @@ from graphbam.nn.device import choose_device
 from graphbam.nn.edge_net import SET
 from graphbam.nn.weights import LoadedWeights, load_weights, read_tensors, save_weights
 from graphbam.simulation.labels import NOT_APPLICABLE
+from graphbam.tables.dither import dither
 from graphbam.tables.labelled import LabelledTable, find_labelled, read_labelled, refuse_gaps
 from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows, count_rows_each
@@ -217,7 +218,7 @@ def _add_knowledge(batch: AnswerBatch, table: LabelledTable) -> AnswerBatch:
 
 
 def as_batch(table: Any, graph: Any, index: int = 0) -> Batch:
-    """One table with its graph as a batch of one.
+    """One table with its graph as a batch of one, as inference would show it to the network.
 
     Examples
     --------
@@ -232,7 +233,7 @@ def as_batch(table: Any, graph: Any, index: int = 0) -> Batch:
         raise TableError(f"pair {index}: the table holds missing or infinite values; fill or drop them first")
     x_bmd = standardise(torch.tensor(x_md)[None]).float()
     rows_b = torch.tensor(count_rows_each(x_bmd.numpy()))
-    return Batch(x_bmd, torch.tensor(edge_classes(adjacency)).long()[None], rows_b)
+    return Batch(dither(x_bmd), torch.tensor(edge_classes(adjacency)).long()[None], rows_b)
 
 
 def _as_numbers(table: Any, index: int) -> NDArray[np.float64]:
