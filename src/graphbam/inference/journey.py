@@ -421,8 +421,8 @@ def _warn_about_density(said: Said | Joined, n_columns: int) -> list[str]:
     if 2 * n_links <= MOST_NEIGHBOURS * n_columns:
         return []
     return [
-        f"{n_links} links, {2 * n_links / n_columns:.0f} for each variable on average: tables of training have "
-        f"{MOST_NEIGHBOURS} at most, so that the network hardly reads this one as it should; do not rely on these links"
+        f"{n_links} links, {2 * n_links / n_columns:.0f} per variable: no table of training has more than "
+        f"{MOST_NEIGHBOURS}, so the network cannot be reading this one as it should; do not rely on its links"
     ]
 
 
