@@ -25,6 +25,7 @@ from graphbam.nn.structures import Structures
 from graphbam.nn.threads import threads
 from graphbam.nn.weights import Header, chunk_size, find_weights, fits_partner, load_colliders, load_weights
 from graphbam.tables.dither import dither
+from graphbam.tables.peaks import widen
 from graphbam.tables.prepare import Prepared
 
 CELLS_AT_ONCE = 4_000_000
@@ -232,7 +233,7 @@ def mark_cells(ready: Prepared) -> NDArray[np.uint8] | None:
 
 
 def run_network(loaded: Weights, x_bmd: Tensor, rows: Sequence[float], marks_bmd: Tensor | None = None) -> Said:
-    """What a network says of a batch, dithered; says what to do when memory runs out.
+    """What a network says of a batch, shown as it can read it; says what to do when memory runs out.
 
     `rows` are the independent ones that each table is worth. Marks are for networks that read them.
     """
@@ -240,7 +241,8 @@ def run_network(loaded: Weights, x_bmd: Tensor, rows: Sequence[float], marks_bmd
     if (network := getattr(loaded, "network", None)) is not None and loaded_on_cpu(network):
         shape = min(n_tables, chunk_size(n_samples, n_variables)), n_samples, n_variables
         check_memory(network.config, *shape, longest_piece(loaded, n_variables))
-    x_bmd = dither(x_bmd, None if marks_bmd is None else (marks_bmd & MISSING) > 0)
+    missing_bmd = None if marks_bmd is None else (marks_bmd & MISSING) > 0
+    x_bmd = dither(widen(x_bmd, missing_bmd), missing_bmd)
     work = n_tables * count_work(loaded, n_samples, [n_variables])
     more: dict[str, Any] = {} if all(n_rows == n_samples for n_rows in rows) else {"rows": rows}
     if marks_bmd is not None and reads_marks(loaded):

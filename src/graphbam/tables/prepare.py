@@ -22,7 +22,7 @@ The rules, in the order they are applied, to a table of which at most twenty tim
    or up to eight disjoint draws of at most 5000 rows, whose probabilities are averaged (``"average"``).
 6. Columns are standardised by `standardise`, the function that also prepares the simulated tables of training; it
    tames heavy tails with a robust scale. Where nearly all have two levels, the network is shown them with a little
-   noise (`graphbam.tables.dither`).
+   noise (`graphbam.tables.dither`); columns in two narrow peaks with wider ones (`graphbam.tables.peaks`).
 
 Duplicated and collinear columns, those that look like row numbers, and a last row of totals go through unchanged, with
 a warning. What was done is in `Prepared.changes`, sentence by sentence; what of it a reader of the answer must know is
@@ -46,7 +46,9 @@ from graphbam.tables.algebra import find_axes, multiply
 from graphbam.tables.config import LEAST_ROWS, Missing, PrepareConfig
 from graphbam.tables.dither import AMOUNT, find_levels
 from graphbam.tables.domain import correlate, describe_table
+from graphbam.tables.peaks import WIDTH, find_peaks
 from graphbam.tables.rows import MOST_ROWS, RowOrder, count_rows, find_copies, leave_experiments, read_order
+from graphbam.tables.spread import share_spread
 from graphbam.tables.table import BoolMatrix, BoolVector, Indices, Matrix, Table, spell_columns
 
 CODES = (-9.0, -99.0, 99.0, -999.0, 999.0, -9999.0, 9999.0, -99999.0, 99999.0)
@@ -62,6 +64,10 @@ draws, or all rows at once, are no better (docs/performance.md)."""
 FEW_ROWS = 20
 MOST_REGRESSED = 2000
 """With more columns than this, gaps get medians: an inverse of all correlations would take minutes."""
+
+SPREAD = 0.06
+"""Correlation between the sizes of columns (`share_spread`) from which rows share their spread. One simulated table of
+training in fifty has more."""
 
 FILLED_TO = 9
 """Decimals of filled cells that count in the order of rows: further ones depend on which row comes first."""
@@ -149,7 +155,8 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     order = RowOrder(0.0, sorted_only=True) if config.independent_rows else _judge_order(once_md, set_md, notes)
     features = describe_table(np.random.default_rng(0).permutation(once_md) if order.sorted_only else once_md)
     kept = [names[k] for k in varying]
-    notes.warnings += _warn_about(kept, x_md)
+    notes.warnings += _warn_about(kept, x_md) + _warn_of_spread(once_md)
+    notes.changes += _tell_of_peaks(x_md, cells.missing_md[:, varying])
     notes.changes += _tell_of_levels(x_md, cells.missing_md[:, varying])
     ranked_md = x_md.round(FILLED_TO) if cells.missing_md.any() else x_md
     order_m = canonical_order(ranked_md, kept, (cells.missing_md + 2 * cells.set_md)[:, varying])
@@ -722,6 +729,29 @@ def _warn_about(names: Sequence[str], x_md: Matrix) -> list[str]:
             f"here; do not rely on any of them below {FEW_ROWS} rows, where training began"
         )
     return warnings + _find_counters(names, x_md) + describe_redundancy(names, x_md)
+
+
+def _warn_of_spread(x_md: Matrix) -> list[str]:
+    """That all columns lie far out in some rows and near the middle in others, where it is so."""
+    found = share_spread(standardise(torch.from_numpy(x_md)).numpy())
+    if len(x_md) < FEW_ROWS or found < SPREAD:
+        return []
+    return [
+        f"in some rows all columns lie far out, in others none does (correlation of |x| {found:.2f} beyond chance), as "
+        "with returns of stocks in wild weeks and calm ones: this alone makes links where there are no others; of a "
+        "dozen columns or more, divide each row by the root mean square of its standardised values"
+    ]
+
+
+def _tell_of_peaks(x_md: Matrix, missing_md: BoolMatrix) -> list[str]:
+    """That narrow peaks are stretched, where they are."""
+    n_stretched = int(find_peaks(x_md, ~missing_md).sum())
+    if not n_stretched:
+        return []
+    return [
+        f"{spell_count(n_stretched, 'column')} in two narrow peaks: what lies within them is stretched, to {WIDTH:g} "
+        "standard deviations of the column, for the network to see it"
+    ]
 
 
 def _tell_of_levels(x_md: Matrix, missing_md: BoolMatrix) -> list[str]:

@@ -25,6 +25,7 @@ from graphbam.nn.weights import LoadedWeights, load_weights, read_tensors, save_
 from graphbam.simulation.labels import NOT_APPLICABLE
 from graphbam.tables.dither import dither
 from graphbam.tables.labelled import LabelledTable, find_labelled, read_labelled, refuse_gaps
+from graphbam.tables.peaks import widen
 from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows, count_rows_each
 from graphbam.training.config import TrainConfig
@@ -233,7 +234,7 @@ def as_batch(table: Any, graph: Any, index: int = 0) -> Batch:
         raise TableError(f"pair {index}: the table holds missing or infinite values; fill or drop them first")
     x_bmd = standardise(torch.tensor(x_md)[None]).float()
     rows_b = torch.tensor(count_rows_each(x_bmd.numpy()))
-    return Batch(dither(x_bmd), torch.tensor(edge_classes(adjacency)).long()[None], rows_b)
+    return Batch(dither(widen(x_bmd)), torch.tensor(edge_classes(adjacency)).long()[None], rows_b)
 
 
 def _as_numbers(table: Any, index: int) -> NDArray[np.float64]:
