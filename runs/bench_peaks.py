@@ -25,7 +25,7 @@ from graphbam.graphs.graph import SKELETON, skeleton
 from graphbam.graphs.metrics import average_precision, pair_values
 from graphbam.simulation import SimulationConfig, sample_tables
 
-SIZES = ("6x300", "30x300", "100x400", "200x300")
+SIZES = ("6x300", "12x300", "30x300", "100x400")
 Rng = np.random.Generator
 Change = Callable[[np.ndarray, Rng], np.ndarray]
 
