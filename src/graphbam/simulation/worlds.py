@@ -971,7 +971,7 @@ def levels(
     way; in a third up to three columns in ten are shown uncut. An experiment sets the tendency, and the level follows.
     """
     kinds = {"erdos-renyi": 0.5, "scale-free": 0.2, "bipartite-layers": 0.15, "small-world": 0.15}
-    adj_bee = limit_parents(rng, draw_graphs(rng, n_tables, n_variables, kinds, (1.0, 4.0)), MOST_PARENTS)
+    adj_bee = limit_parents(rng, draw_graphs(rng, n_tables, n_variables, kinds, (0.3, 4.0)), MOST_PARENTS)
     scales, own_nm = draw_scales(rng, n_tables, n_variables, n_samples), randn(rng, n_tables * n_variables, n_samples)
     by_levels_b1, noisy_b1 = rand(rng, 2, n_tables, 1)
     answer_be = 1 + (len(LEVEL_ANSWERS) - 1) * rand(rng, n_tables, n_variables)
