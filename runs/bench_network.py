@@ -22,7 +22,8 @@ without. With `--kernels`: which kinds of kernels a pass consists of, and the on
 shapes. With `--attention`: attention layers by each of the kernels that PyTorch has for it, by tiles, over few
 attributes by sums of products too, and over samples in stretches. With `--steps`: whole optimiser steps of every
 answer, and which kinds of kernels they consist of; with `--mix`, the same over so many shapes as training draws them.
-Several of these in one command are measured one after the other; without any, whole passes are.
+Several of these in one command are measured one after the other; without any, whole passes are. What is measured is
+printed at once, and a part that fails is told of and left out, so that the others are measured all the same.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ import itertools
 import json
 import resource
 import statistics
+import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -55,7 +58,7 @@ from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.values import Shape, sample_tables
 from graphbam.training.config import TrainConfig, task_of
 from graphbam.training.data import AnswerBatch, AnyBatch, Batch, draw_shapes, shape_grid
-from graphbam.training.loop import compile_at_scale
+from graphbam.training.loop import MOST_VARIANTS, compile_at_scale
 from graphbam.training.objectives import AnswerTask, EdgeTask, edge_loss
 from graphbam.training.step import Stepper
 
@@ -108,6 +111,12 @@ Inputs = tuple[Tensor | list[Tensor], ...]
 Times = dict[str, list[float]]
 """Milliseconds of every launch, by the name of the kernel."""
 
+Rows = Iterator[dict[str, object]]
+"""Lines of a table, measured one by one."""
+
+FAILED: list[str] = []
+"""Parts that could not be measured."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -126,51 +135,63 @@ def main() -> None:
     options = parser.parse_args()
     if options.stretch is not None:
         DESIGNS.update({name: partial(DESIGNS[name], sample_stretch=options.stretch) for name in options.designs})
+    sys.stdout.reconfigure(line_buffering=True)  # whoever reads it through a pipe sees every line at once
+    torch._dynamo.config.recompile_limit = MOST_VARIANTS  # beyond it, layers would be timed as they are, uncompiled
     with own_stream(options.device):
         run(options)
+    if FAILED:
+        sys.exit(f"not measured: {'; '.join(FAILED)}")
 
 
 def run(options: argparse.Namespace) -> None:
-    sections = list(choose_sections(options))
-    for section in sections:
-        section(options.device)
-    if not sections:
-        print_passes(options)
+    sections = choose_sections(options) or {"passes": partial(print_passes, options)}
+    for name, section in sections.items():
+        with going_on(name):
+            section(options.device)
 
 
-def choose_sections(options: argparse.Namespace) -> Iterator[Callable[[str], None]]:
+@contextlib.contextmanager
+def going_on(what: str) -> Iterator[None]:
+    """Errors of this part are told of, and what comes after it is measured all the same."""
+    try:
+        yield
+    except Exception:
+        traceback.print_exc()
+        FAILED.append(what)
+
+
+def choose_sections(options: argparse.Namespace) -> dict[str, Callable[[str], None]]:
     """What was asked for instead of whole passes."""
+    chosen: dict[str, Callable[[str], None]] = {}
     if options.steps:
-        yield print_steps
+        chosen["steps"] = print_steps
     if options.mix:
-        yield partial(print_mix, options.mix)
+        chosen["mix"] = partial(print_mix, options.mix)
     for of_design in (print_throughput, print_layers, print_kernels):
-        if getattr(options, of_design.__name__.removeprefix("print_")):
-            yield from (partial(of_design, design) for design in options.designs)
+        if getattr(options, name := of_design.__name__.removeprefix("print_")):
+            chosen |= {f"{name} of {design}": partial(of_design, design) for design in options.designs}
     if options.attention:
-        yield print_attention
+        chosen["attention"] = print_attention
     if options.agreement:
-        yield lambda device: print_agreement(options.agreement)
+        chosen["agreement"] = partial(print_agreement, options.agreement)
+    return chosen
 
 
-def print_passes(options: argparse.Namespace) -> None:
+def print_passes(options: argparse.Namespace, device: str) -> None:
     """Whole passes at the two shapes, beside their floors."""
-    rows = on_gpu(options.designs, options.modes) if options.device == "cuda" else on_cpu(options.designs)
-    names = list(rows[0])
-    print("| " + " | ".join(names) + " |\n|" + "---|" * len(names))
-    for row in rows:
-        print(
-            "| "
-            + " | ".join(f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values())
-            + " |"
-        )
-    if options.json:
-        with open(options.json, "w") as stream:
-            json.dump(rows, stream, indent=1)
-
-
-def on_cpu(designs: list[str]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
+    for row in on_gpu(options.designs, options.modes) if device == "cuda" else on_cpu(options.designs):
+        rows.append(row)
+        if len(rows) == 1:
+            print("| " + " | ".join(row) + " |\n|" + "---|" * len(row))
+        cells = (f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values())
+        print("| " + " | ".join(cells) + " |")
+        if options.json:
+            with open(options.json, "w") as stream:
+                json.dump(rows, stream, indent=1)
+
+
+def on_cpu(designs: list[str]) -> Rows:
     speed = {kind: measure_products(kind) for kind in (torch.float32, torch.bfloat16)}
     print("; ".join(f"{kind}: {one / 1e9:.0f} GFLOP/s" for kind, one in speed.items()))
     for design in designs:
@@ -190,8 +211,7 @@ def on_cpu(designs: list[str]) -> list[dict[str, object]]:
                     row |= time_on_cpu(network, x_bmd, way)
                 if way == "bfloat16":
                     row["peak GiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-            rows.append(row)
-    return rows
+            yield row
 
 
 def measure_products(kind: torch.dtype, size: int = 3072) -> float:
@@ -216,20 +236,18 @@ def time_on_cpu(network: EdgeNet, x_bmd: Tensor, way: str, repeats: int = 3) -> 
     return {f"{way} s": min(wall for wall, _ in times), f"{way}, processor s": min(used for _, used in times)}
 
 
-def on_gpu(designs: list[str], modes: list[str]) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
-    for design in designs:
-        for mode in modes:
-            network = EdgeNet(DESIGNS[design]()).cuda()
-            if mode != "eager":
-                network.compile_blocks()
-            for name, shape in SHAPES.items():
-                rows.append(measure(network, design, mode, name, shape))
-            del network
-    return rows
+def on_gpu(designs: list[str], modes: list[str]) -> Rows:
+    for design, mode in itertools.product(designs, modes):
+        network = EdgeNet(DESIGNS[design]()).cuda()
+        if mode != "eager":
+            network.compile_blocks()
+        for shape in SHAPES.values():
+            with going_on(f"{mode} passes of {design} at {shape}"):
+                yield measure(network, design, mode, shape)
+        del network
 
 
-def measure(network: EdgeNet, design: str, mode: str, name: str, shape: tuple[int, int, int]) -> dict[str, object]:
+def measure(network: EdgeNet, design: str, mode: str, shape: tuple[int, int, int]) -> dict[str, object]:
     rng = torch.Generator("cuda").manual_seed(0)
     x_bmd = torch.randn(*shape, generator=rng, device="cuda")
     classes_bdd = torch.zeros(shape[0], shape[2], shape[2], dtype=torch.long, device="cuda")
@@ -270,38 +288,41 @@ def logarithm_work(n_matrices: int, d: int) -> Callable[[], None]:
 
 
 @torch.no_grad()
-def print_agreement(weights: str) -> None:
-    """Largest and mean difference of probabilities on eight broad tables."""
+def print_agreement(weights: str, device: str) -> None:
+    """Largest and mean difference of probabilities on eight broad tables: compiled or not, with tiles or without,
+    and of those on a CPU."""
     size = {"n_tables": 8, "n_variables": 55, "n_samples": 525}
     x_bmd = sample_tables(torch.Generator().manual_seed(0), SimulationConfig.preset("broad-1"), **size).x_bmd
-    on_cpu = load_weights(weights, "cpu").network(x_bmd)[..., : len(CLASSES)].softmax(-1)
-    answers = {}
-    for mode in ("plain", "no tiles", "compiled"):
-        network = load_weights(weights, "cuda").network
-        network = network.compile_blocks() if mode == "compiled" else network
-        for precision in ("bfloat16", "float32"):
-            network.mixed_precision = precision == "bfloat16"
-            with mock.patch.object(tiles, "TRITON", tiles.TRITON and mode != "no tiles"):
-                answers[mode, precision] = network(x_bmd.cuda())[..., : len(CLASSES)].softmax(-1).cpu()
-    for precision in ("bfloat16", "float32"):
-        plain = answers["plain", precision]
-        gaps = {f"{mode} − plain": answers[mode, precision] - plain for mode in ("no tiles", "compiled")}
-        for name, gap in (gaps | {"plain − CPU": plain - on_cpu}).items():
-            print(f"{precision} {name}: largest {gap.abs().max():.2g}, mean {gap.abs().mean():.2g}")
+    answers = {("CPU", "float32"): load_weights(weights, "cpu").network(x_bmd)[..., : len(CLASSES)].softmax(-1)}
+    for mode, precision in itertools.product(("plain", "no tiles", "compiled"), ("bfloat16", "float32")):
+        with going_on(f"agreement of {mode} in {precision}"):
+            found = answers[mode, precision] = ask(weights, mode, precision, x_bmd.to(device)).cpu()
+            other = ("CPU", "float32") if mode == "plain" else ("plain", precision)
+            gap = (found - answers[other]).abs()
+            print(f"{precision} {mode} − {other[0]}: largest {gap.max():.2g}, mean {gap.mean():.2g}")
+
+
+def ask(weights: str, mode: str, precision: str, x_bmd: Tensor) -> Tensor:
+    """Probabilities of classes, in one of several ways."""
+    network = load_weights(weights, x_bmd.device.type).network
+    network = network.compile_blocks() if mode == "compiled" else network
+    network.mixed_precision = precision == "bfloat16"
+    with mock.patch.object(tiles, "TRITON", tiles.TRITON and mode != "no tiles"):
+        return network(x_bmd)[..., : len(CLASSES)].softmax(-1)
 
 
 def print_throughput(design: str, device: str, cells: int = 480_000) -> None:
     """Tables a second if the shape of each is drawn evenly from the paper's grid, and of the slowest shape."""
     task = AnswerTask.name if DESIGNS[design]().answers else EdgeTask.name
     config = TrainConfig.paper(network=DESIGNS[design](), cells_per_step=cells, task=task)
-    stepper, seconds = begin_steps(config, device), {}
-    for shape in sorted(shape_grid(config), key=lambda shape: -shape.n_samples * shape.n_variables):
-        seconds[shape] = time_step(stepper, shape, device)[0] / 1e3 / shape.n_tables
+    stepper, seconds, grid = begin_steps(config, device), dict[Shape, float](), shape_grid(config)
+    for shape in sorted(grid, key=lambda shape: -shape.n_samples * shape.n_variables):
+        with going_on(f"throughput of {design} at {tuple(shape)}"):
+            seconds[shape] = time_step(stepper, shape, device)[0] / 1e3 / shape.n_tables
+            print(f"{tuple(shape)}: {1 / seconds[shape]:.0f} tables/s")
     mean, slowest = statistics.mean(seconds.values()), max(seconds, key=lambda shape: seconds[shape])
-    print(
-        f"{design}: {1 / mean:.0f} tables/s over {len(seconds)} shapes; slowest {slowest} {1 / seconds[slowest]:.0f}",
-        flush=True,
-    )
+    shapes = f"{len(seconds)} of {len(grid)} shapes"
+    print(f"{design}: {1 / mean:.0f} tables/s over {shapes}; slowest {slowest} {1 / seconds[slowest]:.0f}")
 
 
 def random_batch(shape: Shape, device: str, *, answers: bool) -> AnyBatch:
@@ -322,13 +343,12 @@ def print_layers(design: str, device: str) -> None:
         print("|" + "---|" * 8)
         totals = [0.0, 0.0]
         for kind, met in meet_layers(network, shape, device).items():
-            milliseconds, work = time_layer(*met[-1], device), count_layer(*met[-1])
-            whole = [len(met) * milliseconds, len(met) * work.floor()]
-            totals = [total + part for total, part in zip(totals, whole, strict=True)]
-            print(
-                f"| {kind} | {len(met)} | {milliseconds:.2f} | {work} | {whole[0]:.2f} | {whole[1]:.2g} |", flush=True
-            )
-        print(f"| all of these | | | | | | {totals[0]:.2f} | {totals[1]:.2g} |", flush=True)
+            with going_on(f"{kind} of {design} at {shape}"):
+                milliseconds, work = time_layer(*met[-1], device), count_layer(*met[-1])
+                whole = [len(met) * milliseconds, len(met) * work.floor()]
+                totals = [total + part for total, part in zip(totals, whole, strict=True)]
+                print(f"| {kind} | {len(met)} | {milliseconds:.2f} | {work} | {whole[0]:.2f} | {whole[1]:.2g} |")
+        print(f"| all of these | | | | | | {totals[0]:.2f} | {totals[1]:.2g} |")
 
 
 class LayerWork(NamedTuple):
@@ -382,7 +402,8 @@ def meet_layers(
 
     parts = [*network.observation, network.correlation, *network.bilinear, *network.head.compilable()]
     hooks = [part.register_forward_pre_hook(note) for part in parts]
-    network(x_bmd)  # with gradients: without them a CPU does not go through the layers
+    with torch.compiler.set_stance("force_eager"):  # what is compiled would be so again for the hooks
+        network(x_bmd)  # with gradients: without them a CPU does not go through the layers
     for hook in hooks:
         hook.remove()
     if device == "cuda":
@@ -397,8 +418,10 @@ def print_kernels(design: str, device: str, most: int = 15) -> None:
         network.compile_blocks()
     for shape in MORE_SHAPES.values():
         x_bmd = torch.randn(*shape, generator=torch.Generator().manual_seed(0)).to(device)
-        print(f"\n{design}, {shape}")
-        print_kinds(profile_pass(network, x_bmd), most)
+        with going_on(f"kernels of {design} at {shape}"):
+            times = profile_pass(network, x_bmd)
+            print(f"\n{design}, {shape}")
+            print_kinds(times, most)
 
 
 def print_kinds(times: Times, most: int = 15, n_steps: int = 1) -> None:
@@ -411,34 +434,36 @@ def print_kinds(times: Times, most: int = 15, n_steps: int = 1) -> None:
     for kind, parts in sorted(kinds.items(), key=lambda item: -sum(item[1])):
         print(f"| {kind} | {len(parts) / n_steps:.0f} | {sum(parts) / n_steps:.2f} |")
     for name, parts in sorted(times.items(), key=lambda item: -sum(item[1]))[:most]:
-        print(f"{sum(parts) / n_steps:8.3f} ms {len(parts) / n_steps:6.0f} × {name[:90]}", flush=True)
+        print(f"{sum(parts) / n_steps:8.3f} ms {len(parts) / n_steps:6.0f} × {name[:90]}")
 
 
 def print_steps(device: str) -> None:
     """Whole optimiser steps of every answer, by Muon: milliseconds, and the kinds of kernels they consist of."""
     stepper = begin_steps(TrainConfig.answers(network=DESIGNS["answers"]()), device)
     for sizes in STEPPED:
-        milliseconds, work = time_step(stepper, Shape(*sizes), device)
-        print(f"\n{sizes}: {milliseconds:.2f} ms a step")
-        print_kinds(profile(work, device))
+        with going_on(f"steps at {sizes}"):
+            milliseconds, work = time_step(stepper, Shape(*sizes), device)
+            print(f"\n{sizes}: {milliseconds:.2f} ms a step")
+            print_kinds(profile(work, device))
 
 
 def print_mix(n_shapes: int, device: str) -> None:
-    """The same over shapes as training draws them: mean step, tables a second, slowest shapes, kinds of kernels."""
+    """The same over shapes as training draws them: every shape, mean step, tables a second, kinds of kernels."""
     config = TrainConfig.answers(network=DESIGNS["answers"](), window=n_shapes)
     stepper, times, milliseconds = begin_steps(config, device), Times(), dict[Shape, float]()
     drawn = Counter(draw_shapes(torch.Generator().manual_seed(0), config, config.curriculum_steps))
     for shape, count in sorted(drawn.items(), key=lambda item: -item[0].n_samples * item[0].n_variables):
-        milliseconds[shape], work = time_step(stepper, shape, device)
-        for name, parts in profile(work, device).items():
-            times.setdefault(name, []).extend(count * parts)
-    whole = sum(count * milliseconds[shape] for shape, count in drawn.items())
-    n_tables = sum(count * shape.n_tables for shape, count in drawn.items())
-    mean, tables = whole / n_shapes, 1e3 * n_tables / whole
-    print(f"\n{n_shapes} shapes, {len(drawn)} of them distinct: {mean:.2f} ms a step, {tables:.0f} tables/s")
-    for shape in sorted(drawn, key=lambda shape: -drawn[shape] * milliseconds[shape])[:5]:
-        print(f"{drawn[shape]} × {tuple(shape)}: {milliseconds[shape]:.2f} ms")
-    print_kinds(times, n_steps=n_shapes)
+        with going_on(f"mix at {tuple(shape)}"):
+            milliseconds[shape], work = time_step(stepper, shape, device)
+            print(f"{count} × {tuple(shape)}: {milliseconds[shape]:.2f} ms")
+            for name, parts in profile(work, device).items():
+                times.setdefault(name, []).extend(count * parts)
+    n_steps = sum(drawn[shape] for shape in milliseconds)
+    whole = sum(drawn[shape] * spent for shape, spent in milliseconds.items())
+    n_tables = sum(drawn[shape] * shape.n_tables for shape in milliseconds)
+    mean, tables = whole / n_steps, 1e3 * n_tables / whole
+    print(f"\n{n_steps} shapes, {len(milliseconds)} of them distinct: {mean:.2f} ms a step, {tables:.0f} tables/s")
+    print_kinds(times, n_steps=n_steps)
 
 
 def begin_steps(config: TrainConfig, device: str) -> Stepper:
@@ -465,7 +490,7 @@ def profile_pass(network: EdgeNet, x_bmd: Tensor) -> Times:
     """Milliseconds of every launch of one pass, by the name of the kernel; of every operation, on a CPU."""
 
     def work() -> None:
-        torch.autograd.grad(network(x_bmd).square().mean(), list(network.parameters()))
+        torch.autograd.grad(network(x_bmd).square().mean(), list(network.parameters()), allow_unused=True)  # marks
 
     work()
     return profile(work, x_bmd.device.type)
@@ -503,7 +528,7 @@ def print_attention(device: str) -> None:
 
 def print_times(names: Sequence[str], times: Sequence[float | None]) -> None:
     """A row of a table; a dash for what cannot be done."""
-    print("| " + " | ".join([*names, *("–" if ms is None else f"{ms:.3g}" for ms in times)]) + " |", flush=True)
+    print("| " + " | ".join([*names, *("–" if ms is None else f"{ms:.3g}" for ms in times)]) + " |")
 
 
 def print_few(device: str) -> None:

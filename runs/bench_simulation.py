@@ -2,6 +2,7 @@
 
 python runs/bench_simulation.py --device cpu --threads 2
 python runs/bench_simulation.py --workers 2
+python runs/bench_simulation.py --workers 1 --presets as-found counts levels
 python runs/bench_simulation.py --device cuda --json simulation.json
 
 With `--workers`, that many processes of one thread each simulate at the same time, as in training, and the seconds are
@@ -11,6 +12,7 @@ those that the processor spent: other programs on the machine do not count.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import platform
 import time
@@ -21,7 +23,7 @@ from pathlib import Path
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from graphbam.simulation import PRESETS, SimulationConfig, plan_tables, run_plan, sample_tables
+from graphbam.simulation import PRESETS, WORLDS, SimulationConfig, plan_tables, run_plan, sample_tables
 
 BATCHES = {
     "cpu": {(20, 200): 256, (55, 525): 64, (100, 1000): 32},
@@ -55,16 +57,23 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2, help="CPU threads")
     parser.add_argument("--workers", type=int, help="CPU only: processes of one thread each instead of threads")
     parser.add_argument("--seconds", type=float, default=5.0, help="least time for each row")
-    parser.add_argument("--presets", nargs="+", choices=sorted(PRESETS), default=["paper", "broad-1", "broad"])
+    parser.add_argument(
+        "--presets", nargs="+", choices=sorted({*PRESETS, *WORLDS}), default=["paper", "broad-1", "broad"]
+    )
     parser.add_argument("--floor", action="store_true", help="count launches and bytes of the GPU batches")
     parser.add_argument("--json", type=Path, help="also write the numbers here")
     return parser.parse_args()
 
 
+def config_of(name: str) -> SimulationConfig:
+    """A preset, or nothing but tables of a named world."""
+    return PRESETS[name] if name in PRESETS else dataclasses.replace(SimulationConfig(robust=True), worlds={name: 1.0})
+
+
 def measure(preset: str, shape: tuple[int, int], n_tables: int, options: argparse.Namespace) -> dict[str, object]:
     """Median time of one batch, whole and for one plan alone; of `broad`, whose batches have several, the plan and the
     steps are those of tables without hidden variables or a named world."""
-    config, rng = SimulationConfig.preset(preset), torch.Generator().manual_seed(0)
+    config, rng = config_of(preset), torch.Generator().manual_seed(0)
     n_variables, n_samples = shape
     sizes = {"n_tables": n_tables, "n_variables": n_variables, "n_samples": n_samples}
 
@@ -124,7 +133,7 @@ def worker_table(options: argparse.Namespace) -> str:
 def count_tables(preset: str, shape: tuple[int, int], n_tables: int, seconds: float, seed: int) -> float:
     """Tables per second of processor time that this process makes with one thread."""
     torch.set_num_threads(1)
-    config, rng = SimulationConfig.preset(preset), torch.Generator().manual_seed(seed)
+    config, rng = config_of(preset), torch.Generator().manual_seed(seed)
     sizes = {"n_tables": n_tables, "n_variables": shape[0], "n_samples": shape[1]}
     sample_tables(rng, config, **sizes)
     began, n_batches = time.process_time(), 0
@@ -170,7 +179,7 @@ def floor_table(presets: list[str], bandwidth: float = 4.8e12, launch: float = 4
     for preset in presets:
         for (d, m), n_tables in BATCHES["cuda"].items():
             sizes = {"n_tables": n_tables, "n_variables": d, "n_samples": m}
-            plan = plan_tables(torch.Generator(), SimulationConfig.preset(preset), **sizes, device_type="cuda")
+            plan = plan_tables(torch.Generator(), config_of(preset), **sizes, device_type="cuda")
             with Counter() as count:
                 run_plan(plan)
             times = count.launches * launch, count.bytes / bandwidth

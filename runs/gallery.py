@@ -28,8 +28,8 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 HEAD = """# Gallery
 
 A dozen tables and what graphbam makes of them, with the shipped weights and default settings unless the code says
-otherwise. Made by `python runs/gallery.py`: tables that come with graphbam or with scikit-learn, and simulated ones, of
-which the truth is known.
+otherwise. Some tables come with graphbam or scikit-learn; others are simulated, so their truth is known.
+`python runs/gallery.py` makes this page.
 """
 
 
@@ -51,7 +51,7 @@ ENTRIES = (
         "Proteins in cells",
         "Eleven signalling proteins in 853 cells (Sachs and others, 2005).",
         'result = gb.infer(gb.example_path("sachs"))',
-        "One condition, watched, not touched: links, hardly an arrow. The [tutorial](tutorial.md) goes on from here.",
+        "One condition, nothing set: no link has a direction. The [tutorial](tutorial.md) goes on from here.",
     ),
     Entry(
         "crops",
@@ -60,55 +60,56 @@ ENTRIES = (
         """result = gb.infer(gb.example_path("crops"), encode=True, interventions="set")
 truth = ["rain -> irrigation", "rain -> moisture", "irrigation -> moisture", "soil -> moisture", "soil -> nitrogen",
          "moisture -> leaves", "nitrogen -> leaves", "leaves -> pests", "leaves -> harvest", "pests -> harvest"]""",
-        "Irrigation and nitrogen were set in some rows; that decides directions ([experiments](interventions.md)).",
+        "Irrigation and nitrogen were set in some rows, and that decides directions ([experiments](interventions.md)).",
     ),
     Entry(
         "wages",
         "A lottery, talent and wages",
-        "Simulated: 1,000 people; a lottery decides who gets more training, talent acts on training and on wage.",
+        "Simulated: 1,000 people. A lottery decides who gets more training; talent acts on training and on wage.",
         """lottery, talent, luck, fortune = np.random.default_rng(0).normal(size=(4, 1000))
 training = lottery + talent + luck
 wage = 2 * training + 3 * talent + fortune
 table = pd.DataFrame({"lottery": lottery, "talent": talent, "training": training, "wage": wage})
 result = gb.infer(table)
 truth = ["lottery -> training", "talent -> training", "talent -> wage", "training -> wage"]""",
-        "Two independent causes of training decide directions, by correlations alone ([directions](directions.md)).",
+        "Training has two independent causes; correlations alone then decide directions ([directions](directions.md)).",
     ),
     Entry(
         "diabetes",
         "Patients with diabetes",
         "442 patients: age, sex, body mass, blood pressure, six blood values, progress after a year (scikit-learn).",
         "result = gb.infer(load_diabetes(as_frame=True).frame)",
-        "The blood values s1 to s4 nearly determine one another. Body mass and s5 are linked with `target` at a little"
-        " more than one half, s3 and blood pressure at a little less: something hidden would explain that as well.",
+        "The blood values s1 to s4 nearly determine one another. With `target`, body mass and s5 have a link of a"
+        " little more than one half, and s3 and blood pressure of a little less; something hidden would explain that"
+        " as well.",
     ),
     Entry(
         "wine",
         "Wines of three growers",
         "178 wines, thirteen chemical measurements and the grower (scikit-learn).",
         "result = gb.infer(load_wine(as_frame=True).frame)",
-        "`target` is the grower: a common cause of much. Without that column, its effects would be tied to each other.",
+        "`target` is the grower, a common cause of much. Without that column, its effects would be tied to each other.",
     ),
     Entry(
         "iris",
         "Irises of three species",
         "150 flowers, four lengths and the species (scikit-learn).",
         "result = gb.infer(load_iris(as_frame=True).frame)",
-        "Clustered by species: everything is tied to everything, and 150 flowers say nothing about directions.",
+        "The flowers cluster by species: everything is tied to everything. 150 of them say nothing about directions.",
     ),
     Entry(
         "tumours",
         "Tumours under the microscope",
         "569 tumours, thirty shape features and the diagnosis (scikit-learn).",
         "result = gb.infer(load_breast_cancer(as_frame=True).frame)",
-        "Radius, perimeter and area are one thing measured three times: a graph of measurements, not of biology.",
+        "Radius, perimeter and area measure one thing three times: this is a graph of measurements, not of biology.",
     ),
     Entry(
         "exercise",
         "Twenty athletes",
         "Three exercises and three body measures of twenty men (scikit-learn).",
         "result = gb.infer(load_linnerud(as_frame=True).frame)",
-        "Twenty rows are few: another twenty men may not have all of these links. Infer with `stability=100`.",
+        "Twenty rows are few: another twenty men may not show all of these links. Infer with `stability=100` to check.",
     ),
     Entry(
         "cells",
@@ -116,12 +117,12 @@ truth = ["lottery -> training", "talent -> training", "talent -> wage", "trainin
         "Simulated: counts of twelve genes with dropouts and library size.",
         """truth, cells = gb.simulate(world="single-cell", n_variables=12, n_samples=800, seed=4)
 result = gb.infer(pd.DataFrame(cells, columns=truth.names))""",
-        "Dropouts and library size hide links and make others ([worlds](worlds.md)).",
+        "Dropouts and library size hide some links and create false ones ([worlds](worlds.md)).",
     ),
     Entry(
         "survey",
         "A questionnaire",
-        "Simulated: answers on a few levels, one hidden trait behind nearly all.",
+        "Simulated: answers on a few levels, with one hidden trait behind nearly all of them.",
         """truth, cells = gb.simulate(world="questionnaire", n_variables=8, n_samples=600, seed=6)
 result = gb.infer(pd.DataFrame(cells, columns=truth.names))""",
         "A trait that nobody measured ties answers together ([hidden causes](hidden.md)).",
@@ -129,10 +130,10 @@ result = gb.infer(pd.DataFrame(cells, columns=truth.names))""",
     Entry(
         "servers",
         "Monitored servers",
-        "Simulated: series of ten metrics with lagged parents, a season and a load that are not in the table.",
+        "Simulated: time series of ten metrics with lagged parents, a season and a load that are not in the table.",
         """truth, cells = gb.simulate(world="monitoring", n_variables=10, n_samples=600, seed=3)
 result = gb.infer(pd.DataFrame(cells, columns=truth.names))""",
-        "Rows of a series repeat each other and count for less; here graphbam is weak ([limits](limits.md)).",
+        "Rows of a series repeat each other and count for less. graphbam is weak on such tables ([limits](limits.md)).",
     ),
     Entry(
         "curves",
@@ -140,7 +141,7 @@ result = gb.infer(pd.DataFrame(cells, columns=truth.names))""",
         "Simulated: thirty variables, cosines of their parents, 500 rows.",
         """truth, cells = gb.simulate(mechanism="cosine", n_variables=30, n_samples=500, degree=2.5, seed=5)
 result = gb.infer(pd.DataFrame(cells, columns=truth.names))""",
-        "No correlation shows a cosine; the network sees it.",
+        "Correlations do not show a cosine; the network sees it.",
     ),
 )
 

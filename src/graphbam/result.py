@@ -763,8 +763,9 @@ class Result(AnyResult):
             return ""
         if suspects_all(len(order), self.n_variables):
             said = f"{len(order)} of {n_all} pairs look as if one hidden factor moved most columns"
-            return f"{said}: doubt about their links rather than a finding; strongest: {', '.join(named)}"
-        said = f"{spell_count(len(order), 'pair')} rather {'has' if len(order) == 1 else 'have'} a hidden common cause"
+            return f"{said}: a doubt about their links, not a finding; strongest: {', '.join(named)}"
+        have = "has" if len(order) == 1 else "have"
+        said = f"{spell_count(len(order), 'pair')} probably {have} a hidden common cause"
         return f"{said}: {name_some(named, len(order))}"
 
     def __repr__(self) -> str:
@@ -860,8 +861,8 @@ class Result(AnyResult):
         dose and effect
           A direct link is likely (0.90); no link 0.10, no link but a common child 0.00.
           Correlations are not known: the result keeps no rows, or one of the two is constant.
-          Which way a link would point was not asked.
-          Whether a hidden common cause stands behind it, this answer cannot say.
+          Directions were not asked for.
+          This answer cannot say whether a hidden common cause is behind it.
         """
         from graphbam.questions.reasons import find_reasons
 

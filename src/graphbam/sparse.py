@@ -851,7 +851,7 @@ class SparseResult(AnyResult):
         order = likely[np.argsort(-self.hidden_causes[likely], kind="stable")]
         suspected = ((*self.pairs[k].tolist(), self.hidden_causes[k]) for k in order[:n_pairs])
         named = [f"{self.names[i]} ↔ {self.names[j]} {p:.2f}" for i, j, p in suspected]
-        return f"pairs that rather have a hidden common cause: {name_some(named, len(order))}" if named else ""
+        return f"pairs that probably have a hidden common cause: {name_some(named, len(order))}" if named else ""
 
     def links(self, cut: Cut | None = None) -> list[Link]:
         """The edges of `graph`, as files list them."""

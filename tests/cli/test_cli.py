@@ -490,22 +490,22 @@ def test_an_example_is_found_by_name_unless_a_file_has_it(infer, table, tmp_path
     assert json.loads(infer("sachs", "--json")[1])["n_variables"] == 4
 
 
-LEANING = " a direction is likelier: arrows are chosen together, and with caution"
+LEANING = " a direction is likelier (arrows are chosen together, and with caution)"
 
 
 @each(("marks", "says"), [
     (">", "it has a direction"),
-    ("-", "it has no direction: data like these fit either, and it is left open"),
-    ("!", "it has a direction, which only the graph as a whole needs: by itself another is likelier"),
-    ("--", "none has a direction: data like these fit either, and all are left open"),
+    ("-", "it has no direction: such data fit both ways, so it is left open"),
+    ("!", "it has a direction; only the graph as a whole needs it: on its own another is likelier"),
+    ("--", "none has a direction: such data fit both ways, so all are left open"),
     (">-", "1 has a direction; the other is left open"),
-    ("~", "it has no direction: it is left open, although by itself" + LEANING),
-    ("~~", "none has a direction: all are left open, although by themselves" + LEANING),
-    (">~", "1 has a direction; the other is left open, although by itself" + LEANING),
-    (">~-", "1 has a direction; the others are left open, 1 of them although by itself" + LEANING),
+    ("~", "it has no direction: it is left open, although on its own" + LEANING),
+    ("~~", "none has a direction: all are left open, although on their own" + LEANING),
+    (">~", "1 has a direction; the other is left open, although on its own" + LEANING),
+    (">~-", "1 has a direction; the others are left open, 1 of them although on its own" + LEANING),
     (">>--", "2 have a direction; the others are left open"),
-    ("!>", "all have a direction, 1 of which only the graph as a whole needs: by itself another is likelier"),
-    ("!!", "all have a direction, all of which only the graph as a whole needs: by themselves others are likelier"),
+    ("!>", "all have a direction; only the graph as a whole needs 1 of them: on its own another is likelier"),
+    ("!!", "all have a direction; only the graph as a whole needs them: on their own others are likelier"),
 ])  # fmt: skip
 def test_directions_are_told_in_number(marks, says):
     sure = {"~": {"forward": 0.1, "backward": 0.8}, "-": {"forward": 0.2, "backward": 0.3}}

@@ -26,11 +26,23 @@ def test_train_writes_weights_and_log_and_resumes(tmp_path):
     assert json.loads((out / "log.jsonl").read_text().splitlines()[-1])["step"] == 5
 
 
+def test_shares_of_worlds_are_part_of_the_run(tmp_path):
+    words = ["train", "--tiny", "--steps", 1, "--device", "cpu", "-o", tmp_path, "--world", "levels=0.2"]
+    assert run(*words, "--world", "counts=0").exit_code == 0
+    worlds = load_weights(tmp_path / "weights.safetensors").header.train["simulation"]["worlds"]
+    assert worlds["levels"] == 0.2
+    assert worlds["counts"] == 0
+    assert isinstance(run(*words, "--resume").exception, WeightsError)  # with shares of its own
+
+
 @each(
     ("words", "error", "message"),
     [
         (["--network", "huge", "--steps", 1], ConfigError, "choose from"),
         (["--data", "real", "--steps", 1], ConfigError, "preset='real'"),
+        (["--world", "levels", "--steps", 1], ConfigError, "such as levels=0.1"),
+        (["--world", "stars=0.1", "--steps", 1], ConfigError, "world='stars' is unknown"),
+        (["--world", "levels=0.6", "--world", "counts=0.6", "--steps", 1], ConfigError, "sum to 1.2"),
         (["--tiny"], ConfigError, "needs an end"),
         (["--tiny", "--steps", 1, "--resume"], WeightsError, "checkpoint"),
     ],

@@ -43,7 +43,7 @@ def test_nothing_given_is_one_half_and_cuts_say_what_they_are():
     assert Cut(objective="shd").choose(np.array([0.5, 0.4])).tolist() == [True, False]
     cuts = [Cut(), Cut(threshold=0.25), Cut(fdr=0.05), Cut(objective="shd")]
     assert [str(cut) for cut in cuts] == [
-        "at p ≥ 0.5", "at p ≥ 0.25", "with at most 5 % expected false", "with the fewest errors to be expected",
+        "at p ≥ 0.5", "at p ≥ 0.25", "with at most 5 % expected false", "with the fewest expected errors",
     ]  # fmt: skip
     assert [Cut(**cut.to_dict()) for cut in cuts] == cuts
 

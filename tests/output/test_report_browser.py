@@ -436,7 +436,7 @@ def test_directions_are_shown_beside_the_links(tmp_path):
     assert told["moral"] == int(told["moralSaid"]) == len(result.moral_pairs().undirected_edges()) > 0
     assert told["hollow"] == sum(link.is_forced for link in list_links(result))
     assert told["first"]["how"].startswith("All links with probability 0.5 or more.")
-    assert told["last"]["how"].startswith("The most links of which at most 20 %")
+    assert told["last"]["how"].startswith("As many links as possible with at most 20 %")
     for look, graph in zip(("first", "last"), graphs, strict=True):
         assert_shown(told[look], graph)
     assert (told["links"]["heads"], told["links"]["dial"], told["links"]["table"]) == (0, False, True)

@@ -5,7 +5,9 @@ from argparse import Namespace
 import pytest
 import torch
 
+from graphbam.nn.edge_net import EdgeNet
 from graphbam.nn.layers import KERNELS, AxialAttention, Dense
+from graphbam.nn.weights import save_weights
 from graphbam.training.config import TrainConfig
 
 
@@ -39,8 +41,10 @@ def test_work_of_a_layer_is_counted_forward_and_back(run_script):
     assert in_half.floor() < dense.floor()
 
 
-def test_kernels_are_counted_by_kind(run_script, tiny_config, monkeypatch, capsys):
-    script, config = run_script("bench_network", run_name="bench_network"), tiny_config("default")
+@pytest.mark.parametrize("marked", [False, True])  # of which passes over plain tables learn nothing
+def test_kernels_are_counted_by_kind(run_script, tiny_config, monkeypatch, capsys, marked):
+    script = run_script("bench_network", run_name="bench_network")
+    config = tiny_config("default", marks=marked, answers=marked)
     script["MORE_SHAPES"].clear()
     script["MORE_SHAPES"]["tiny"] = (2, 9, 5)
     monkeypatch.setitem(script["DESIGNS"], "default", lambda: config)
@@ -84,14 +88,15 @@ def tiny_runs(run_script, tiny_config, monkeypatch):
 
 def test_steps_are_timed_over_shapes_as_training_draws_them(tiny_runs, capsys):
     tiny_runs["print_mix"](6, "cpu")
-    head, *rest = capsys.readouterr().out.strip().splitlines()
+    each_shape, summary = capsys.readouterr().out.strip().split("\n\n")
+    head, *rest = summary.splitlines()
     assert head.startswith("6 shapes, ")
     milliseconds, tables = (float(head.split(unit)[0].split()[-1]) for unit in (" ms a step", " tables/s"))
     assert milliseconds > 0
     assert tables > 0
-    slowest = [line for line in rest if line.endswith(" ms")]
-    assert 1 <= len(slowest) <= 4
-    assert sum(int(line.split()[0]) for line in slowest) == 6
+    shapes = [line for line in each_shape.splitlines() if line.endswith(" ms")]
+    assert 1 <= len(shapes) <= 4
+    assert sum(int(line.split()[0]) for line in shapes) == 6
     assert any(line.startswith("| other |") for line in rest)
 
 
@@ -101,7 +106,42 @@ def test_sections_are_measured_one_after_the_other(tiny_runs, capsys):
     tiny_runs["run"](options)
     out = capsys.readouterr().out
     assert out.index("2 shapes, ") < out.index("answers: ")
-    assert "over 4 shapes" in out
+    assert "over 4 of 4 shapes" in out
+    assert out.count(" tables/s\n") == 1 + 4
+
+
+def test_a_shape_that_fails_is_told_of_and_the_others_are_measured(tiny_runs, monkeypatch, capsys):
+    time_step = tiny_runs["time_step"]
+
+    def fail_for_two(stepper, shape, device):
+        if shape.n_variables == 2:
+            raise RuntimeError("no place for two")
+        return time_step(stepper, shape, device)
+
+    monkeypatch.setitem(tiny_runs["print_throughput"].__globals__, "time_step", fail_for_two)
+    asked = dict.fromkeys(("steps", "layers", "kernels", "mix", "attention", "agreement"), None)
+    tiny_runs["run"](Namespace(device="cpu", designs=["answers"], throughput=True, **asked))
+    captured = capsys.readouterr()
+    assert "over 2 of 4 shapes" in captured.out
+    assert "no place for two" in captured.err
+    assert len(tiny_runs["FAILED"]) == 2
+    assert all(what.endswith(", 2)") for what in tiny_runs["FAILED"])
+
+
+def test_agreement_is_told_of_way_by_way(run_script, tiny_net, rng, tmp_path, monkeypatch, capsys):
+    script = run_script("bench_network", run_name="bench_network")
+    save_weights(tmp_path / "toy.safetensors", tiny_net(rng, dtype=torch.float32))
+    small = {"n_tables": 1, "n_variables": 3, "n_samples": 20}
+    sample = script["sample_tables"]
+    monkeypatch.setitem(
+        script["print_agreement"].__globals__, "sample_tables", lambda rng, config, **size: sample(rng, config, **small)
+    )
+    monkeypatch.setattr(EdgeNet, "compile_blocks", lambda self: self)
+    script["print_agreement"](str(tmp_path / "toy.safetensors"), "cpu")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines[:2]] == ["bfloat16 plain − CPU", "float32 plain − CPU"]
+    assert len(lines) == 6
+    assert all("largest 0, mean 0" in line for line in lines[2:])
 
 
 def test_attention_is_timed_by_every_kernel(run_script, monkeypatch, capsys):

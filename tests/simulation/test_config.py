@@ -88,3 +88,20 @@ def test_narrow_fixes_only_what_it_is_told():
     assert cell.noises == {"laplace": 1.0}
     assert cell.noise_share == SimulationConfig.broad().noise_share
     assert SimulationConfig.broad().narrow() == SimulationConfig.broad()
+
+
+@each("name", ["paper", "textbook", "broad"])
+def test_other_shares_of_some_worlds_leave_all_other_tables_in_proportion(name):
+    before = SimulationConfig.preset(name)
+    after = before.with_shares({"levels": 0.1, "counts": 0.2})
+    assert (after.worlds["levels"], after.worlds["counts"]) == (0.1, 0.2)
+    for d in (3, 30):
+        old, new = before.worlds_at(d), after.worlds_at(d)
+        kept = {world: new[world] / old[world] for world in old if world != "counts"}
+        kept["no world"] = (1 - sum(new.values())) / (1 - sum(old.values()))
+        assert max(kept.values()) == pytest.approx(min(kept.values()))
+    assert after.with_shares({"levels": 0.0, "counts": 1.0}).worlds == {
+        world: float(world == "counts") for world in after.worlds
+    }
+    assert SimulationConfig(worlds={"counts": 1.0}).with_shares({"counts": 0.5}).worlds == {"counts": 0.5}
+    assert before.with_shares({}) == before

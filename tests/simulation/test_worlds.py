@@ -183,6 +183,63 @@ def test_questionnaires_have_few_levels_and_most_have_one_trait_behind_them():
     assert top_b[~free_b].median() > 0.3 > top_b[free_b].median()  # the first factor has three items' worth, or fewer
 
 
+def count_levels(x_bme):
+    """Distinct values of every column."""
+    return torch.tensor([[len(x_m.unique()) for x_m in x_me.T] for x_me in x_bme])
+
+
+def test_columns_of_levels_have_two_to_five_and_few_tables_have_others():
+    x_bme = WORLDS["levels"](generator(), 300, 10, 400).x_bme
+    levels_be = count_levels(x_bme)
+    cut_be = levels_be <= 5
+    assert levels_be.min() == 2  # no column is constant
+    assert 0.75 < cut_be.all(1).float().mean() < 0.9
+    assert 0.9 < cut_be.float().mean() < 0.98
+    share_n = (x_bme.mT[levels_be == 2] > 0).float().mean(1)
+    rarer_n = share_n.minimum(1 - share_n)
+    assert 0.45 < (rarer_n > 0.35).float().mean() < 0.75
+    assert rarer_n.min() < 0.06
+    assert abs((share_n > 0.5).float().mean() - 0.5) < 0.1  # ones are rare as often as zeros are
+    assert 0.1 < (levels_be == 2).all(1).float().mean() < 0.4
+
+
+def test_levels_of_tables_with_two_rows_or_rare_ones_differ():
+    for m in (2, 20):
+        assert count_levels(WORLDS["levels"](generator(), 60, 12, m).x_bme).min() == 2
+
+
+TWO_CAUSES = worlds.Step(torch.arange(1), torch.arange(2), torch.zeros(2).long(), torch.tensor([0.8, 0.6]))
+"""One variable, and arrows into it from two others."""
+
+
+def test_effects_follow_the_levels_of_their_causes_or_what_is_behind_these():
+    """Causes in two levels each: what four combinations explain of the effect, without noise."""
+    x_nm = torch.randn(2, 2000, generator=generator(1))
+    level_nm = (x_nm > 0).float()
+    combination_m = (2 * level_nm[0] + level_nm[1]).long()
+    explained = []
+    for answer in worlds.LEVEL_ANSWERS:
+        y_m = worlds.unit(answer(generator(), TWO_CAUSES, x_nm, level_nm))[0]
+        means_4 = torch.stack([y_m[combination_m == k].mean() for k in range(4)])
+        explained.append(means_4[combination_m].var(correction=0).item())
+    assert explained[0] < 0.9
+    assert min(explained[1:]) > 0.999
+
+
+def test_causes_of_which_any_suffices_fail_on_their_own():
+    """The chance that all fail is a product; in half of the variables it is that something happens, not that it does
+    not."""
+    level_nm = torch.tensor([[0.0, 1, 0, 1], [0, 0, 1, 1]])
+    signs = []
+    for seed in range(30):
+        odds_4 = worlds._let_any_suffice(generator(seed), TWO_CAUSES, level_nm, level_nm)[0]
+        signs.append(float((odds_4[3] - odds_4[0]).sign()))
+        none, one, other, both = (-signs[-1] * odds_4).sigmoid()
+        assert both < min(one, other) < max(one, other) < none
+        torch.testing.assert_close(both * none, one * other)
+    assert set(signs) == {-1.0, 1.0}
+
+
 def test_steps_by_depth_give_the_sums_of_one_variable_after_another():
     w_bee = draw_weights(
         generator(), torch.ones(4, 7, 7).triu(1).bool() & (torch.rand(4, 7, 7, generator=generator(1)) < 0.4)
@@ -303,7 +360,11 @@ def share_right(pairs, habit):
 @pytest.fixture(scope="module")
 def even_pairs():
     """Pairs of the worlds in which no habit helps."""
-    return {"as-found": pairs_of("as-found", 1500), "blended": pairs_of("blended", 800)}
+    return {
+        "as-found": pairs_of("as-found", 1500),
+        "blended": pairs_of("blended", 800),
+        "levels": pairs_of("levels", 800),
+    }
 
 
 def test_only_where_causes_were_chosen_have_they_fewer_levels():
@@ -365,7 +426,7 @@ def test_flows_join_part_or_do_both():
 
 
 @each("habit", HABITS)
-@each("name", ["as-found", "blended"])
+@each("name", ["as-found", "blended", "levels"])
 def test_the_looks_of_a_pair_do_not_tell_its_direction(even_pairs, name, habit):
     assert 0.4 < share_right(even_pairs[name], habit) < 0.6
 
@@ -444,7 +505,7 @@ def test_collinear_columns_nearly_determine_one_another():
 
 def test_broad_has_every_world_and_leaves_room_for_mechanisms():
     broad = SimulationConfig.broad()
-    assert set(broad.worlds) == {*WORLDS, "textbook"}
+    assert set(broad.worlds) == {*WORLDS, "textbook"} - {"levels"}  # which came after the weights that ship
     assert set(broad.small_worlds) < set(broad.worlds)
     assert 0.6 < sum(broad.worlds.values()) < sum(broad.small_worlds.values()) < 0.9
 

@@ -70,7 +70,7 @@ def _as_option(field: dataclasses.Field[Any]) -> inspect.Parameter:
 def infer(
     table: Annotated[
         str,
-        typer.Argument(help="A table (csv, xlsx, parquet …), a folder of them, - for what is piped in, or 'sachs'."),
+        typer.Argument(help="A table (csv, xlsx, parquet …), a folder of them, - for piped input, or sachs or crops."),
     ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="DIR", help="Folder for the results.")],
     cpdag: Annotated[bool, typer.Option("--cpdag/--no-cpdag", help="Directions, or links only.")] = True,

@@ -26,8 +26,8 @@ PRESET_NAMES = "broad, broad-1, literal, paper, textbook"
 
 
 WORLD_NAMES = (
-    "as-found, blended, collinear, counts, designed, flows, gene-dynamics, monitoring, questionnaire, recorded, "
-    "single-cell"
+    "as-found, blended, collinear, counts, designed, flows, gene-dynamics, levels, monitoring, questionnaire, "
+    "recorded, single-cell"
 )
 
 

@@ -107,14 +107,14 @@ def _say_directions(links: list[Link]) -> str:
     n, arrows, forced = len(links), sum(link.is_directed for link in links), sum(link.is_forced for link in links)
     if arrows == 0:
         none, all_ = ("it has no", "it is") if n == 1 else ("none has a", "all are")
-        why = "" if any(link.leans for link in links) else " data like these fit either, and"
+        why = "" if any(link.leans for link in links) else " such data fit both ways, so"
         return f"{none} direction:{why} {all_} left open{_say_leaning(links)}"
     whole = "it has" if n == 1 else "all have"
     said = f"{whole if arrows == n else '1 has' if arrows == 1 else f'{arrows} have'} a direction"
     if forced:
-        whom = f"{forced} of which" if forced != arrows else "which" if arrows == 1 else "all of which"
-        alone = "by itself another is" if forced == 1 else "by themselves others are"
-        said += f", {whom} only the graph as a whole needs: {alone} likelier"
+        whom = f"{forced} of them" if forced != arrows else "it" if arrows == 1 else "them"
+        alone = "on its own another is" if forced == 1 else "on their own others are"
+        said += f"; only the graph as a whole needs {whom}: {alone} likelier"
     if arrows == n:
         return said
     return f"{said}; the {'other is' if n - arrows == 1 else 'others are'} left open{_say_leaning(links)}"
@@ -126,8 +126,8 @@ def _say_leaning(links: list[Link]) -> str:
     if not n:
         return ""
     whom = f"{n} of them " if n < n_open else ""
-    alone = "by itself" if n == 1 else "by themselves"
-    return f", {whom}although {alone} a direction is likelier: arrows are chosen together, and with caution"
+    alone = "on its own" if n == 1 else "on their own"
+    return f", {whom}although {alone} a direction is likelier (arrows are chosen together, and with caution)"
 
 
 def _show_links(console: Console, result: Result, links: list[Link]) -> None:

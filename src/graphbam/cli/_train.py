@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphbam.cli._simulate import PRESET_NAMES
-from graphbam.errors import ConfigError
+from graphbam.cli._simulate import PRESET_NAMES, WORLD_NAMES
+from graphbam.errors import ConfigError, Setting
 from graphbam.machine.disk import take_path
 
 if TYPE_CHECKING:
+    from graphbam.simulation import SimulationConfig
     from graphbam.training import TrainConfig
 
 ANSWERS = "answers"
@@ -37,6 +38,10 @@ def train(
         ),
     ] = "default",
     data: Annotated[str, typer.Option(help=f"Simulated worlds: one of {PRESET_NAMES}.")] = "broad",
+    world: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=SHARE", help=f"Share of tables from {WORLD_NAMES}; may be given several times."),
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Stop at this step, continuations counted.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes from now.")] = None,
     decay: Annotated[bool, typer.Option("--decay", help="Bring the learning rate down at the end.")] = False,
@@ -55,7 +60,7 @@ def train(
     from graphbam.training import Budget
     from graphbam.training import train as run
 
-    config = _config(network, data, seed, learning_rate, tiny, edges)
+    config = _config(network, _worlds(data, world or []), seed, learning_rate, tiny, edges)
     budget = Budget(steps=steps, minutes=minutes, decay=decay)
     path = run(
         config, out, budget=budget, resume=resume, start=start, device=device, workers=workers, report=_print_line
@@ -95,16 +100,30 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
+def _worlds(preset: str, named: list[str]) -> SimulationConfig:
+    """The preset with other shares of some worlds, given as "name=share"."""
+    from graphbam.simulation import SimulationConfig
+
+    shares = {}
+    for words in named:
+        name, _, share = words.partition("=")
+        try:
+            shares[name] = float(share)
+        except ValueError:
+            what = " says no share; write a name and a number, such as levels=0.1"
+            raise ConfigError(Setting("world", words), what) from None
+    return SimulationConfig.preset(preset).with_shares(shares)
+
+
 def _config(
-    network: str, data: str, seed: int, learning_rate: float | None, tiny: bool, edges: str | None
+    network: str, worlds: SimulationConfig, seed: int, learning_rate: float | None, tiny: bool, edges: str | None
 ) -> TrainConfig:
     from graphbam.nn import immorality_net as collider
     from graphbam.nn.edge_net import DESIGNS
-    from graphbam.simulation.config import SimulationConfig
 
     if network not in (known := [*DESIGNS, ANSWERS, *collider.DESIGNS, RIVAL]):
         raise ConfigError(f"network={network!r} is unknown; choose from {', '.join(sorted(known))}")
-    changes: dict[str, Any] = {"seed": seed, "simulation": SimulationConfig.preset(data)}
+    changes: dict[str, Any] = {"seed": seed, "simulation": worlds}
     changes |= {} if learning_rate is None else {"learning_rate": learning_rate}
     if network in collider.DESIGNS:
         return _collider_config(network, edges, tiny, changes)

@@ -123,7 +123,7 @@ class Cut:
     def __str__(self) -> str:
         """How it decides, as in ``"12 links at p ≥ 0.5"``."""
         if self.objective == "shd":
-            return "with the fewest errors to be expected"
+            return "with the fewest expected errors"
         return f"at p ≥ {self.threshold:g}" if self.fdr is None else f"with at most {100 * self.fdr:g} % expected false"
 
     def to_dict(self) -> dict[str, Any]:

@@ -64,10 +64,10 @@ class InferConfig:
     drop: str | Iterable[str] = setting((), "Leave a column out.")
     interventions: Interventions = setting(None, "Column that names what was set in each row, or a file of 0 and 1.")
     knowledge: Knowledge | None = setting(None, "Prior knowledge.")
-    stability: int = setting(0, "Also infer from so many resamples of 63 % of the rows.")
+    stability: int = setting(0, "Also infer from this many resamples of 63 % of the rows.")
     blocks: Blocks = setting("auto", "Ask about neighbourhoods of columns: always, never, or auto, beyond 300 columns.")
     executor: Any = setting(None, "Where work is done: a number of processes, a Dask scheduler's address, or ray.")
-    store: str | os.PathLike[str] | None = setting(None, "Folder that keeps what is done; a stopped run goes on there.")
+    store: str | os.PathLike[str] | None = setting(None, "Folder that keeps what is done; a stopped run can go on.")
     prepare: PrepareConfig = dataclasses.field(default_factory=PrepareConfig)
 
     def __post_init__(self) -> None:

@@ -139,7 +139,7 @@ class Reasons:
             return ["Correlations are not known: the result keeps no rows, or one of the two is constant."]
         first = self.steps[0]
         assert first.association is not None
-        lines = [f"Without regard to others: {_spell(first.association, self.rows.chance)}{self._note_chance(first)}."]
+        lines = [f"On their own: {_spell(first.association, self.rows.chance)}{self._note_chance(first)}."]
         lines += self._say_explained()
         if len(self.steps) > 1:
             lines.append(self._say_all(self.steps[-1]))
@@ -151,7 +151,7 @@ class Reasons:
 
     def _note_chance(self, step: Evidence) -> str:
         assert self.rows is not None
-        return f", which chance alone would give (± {self.rows.chance:.2f})" if self._is_chance(step) else ""
+        return f", which chance alone could give (± {self.rows.chance:.2f})" if self._is_chance(step) else ""
 
     def _say_explained(self) -> list[str]:
         first, thirds = self.steps[0], self.steps[1:-1]
@@ -160,7 +160,7 @@ class Reasons:
         assert first.association is not None
         start = first.association.strength
         if not thirds:
-            return ["No one, two or three others that were tried take a tenth of that away."]
+            return ["No set of one to three others that was tried takes away a tenth of that."]
         last = thirds[-1]
         assert last.association is not None
         who, left = _join(last.given), f"{last.association.strength:.2f}"
@@ -168,8 +168,7 @@ class Reasons:
             return [
                 f"Given {who}, {left} of {start:.2f} is left, no more than chance would give: {who} could explain it."
             ]
-        together = f"{who} leaves" if len(last.given) == 1 else f"Together, {who} leave"
-        return [f"{together} least of it: {left} of {start:.2f}."]
+        return [f"Given {who}, least of that is left: {left} of {start:.2f}."]
 
     def _say_all(self, step: Evidence) -> str:
         assert self.rows is not None
@@ -179,7 +178,7 @@ class Reasons:
         who = f"the other variable, {step.given[0]}" if n_others == 1 else who
         if step.association is None:
             return f"Given {who}, nothing is left of one of the two: it is a copy or a sum of others."
-        return f"Given {who}, by lines: {_spell(step.association, self.rows.chance)}{self._note_chance(step)}."
+        return f"Given {who}, linearly: {_spell(step.association, self.rows.chance)}{self._note_chance(step)}."
 
     def _say_set(self) -> list[str]:
         if self.rows is None or self.rows.set_md is None:
@@ -196,54 +195,52 @@ class Reasons:
         if self.skeleton >= 0.5 and self._is_chance(last):
             return ["These correlations do not show the link: the network sees more than they do, or it is wrong."]
         if self.skeleton >= 0.5 and self.explained_by:
-            return ["These correlations do without the link: the network sees more than they do, or it is wrong."]
+            return ["These correlations need no link: the network sees more than they do, or it is wrong."]
         if first.association is None or last.association is None or self._is_chance(last):
             return []
         if last.association.strength > first.association.strength + 0.1:
             return [
-                "It grows when others are held: so it does between causes of a common child, or where others mask it."
+                "It grows when others are held fixed, as between causes of a common child, or where others mask it."
             ]
         if self.skeleton < 0.5 and not self.explained_by:
             return [
                 "More is left than chance would give: a link, a hidden common cause, or an effect of both among the "
-                "others would do that."
+                "others could explain that."
             ]
         return []
 
     def _say_direction(self) -> list[str]:
         if self.forward is None or self.backward is None:
-            return ["Which way a link would point was not asked."]
+            return ["Directions were not asked for."]
         if self.is_given and not self.skeleton:
             return []
         rest = max(0.0, 1 - self.forward - self.backward)
         line = (
             f"If there is a link: {self.a} → {self.b} {self.forward:.2f}, {self.b} → {self.a} {self.backward:.2f}, "
-            f"not to be told from such data {rest:.2f}."
+            f"open, since such data cannot tell, {rest:.2f}."
         )
         if self.known_way:
-            line = f"If there is a link, it is {' → '.join(self.known_way)}: so says prior knowledge."
+            line = f"If there is a link, prior knowledge says that it is {' → '.join(self.known_way)}."
         arrow = f"{self.a} → {self.b}" if self.edge == "->" else f"{self.b} → {self.a}"
         drawn = {
             "": "The graph has no link between them at p ≥ 0.5.",
             "--": "The graph leaves the direction open.",
         }.get(self.edge, f"The graph draws {arrow}.")
         if self.is_forced:
-            drawn = (
-                f"The graph draws {arrow} only because its other links need it: by itself that is not the likeliest."
-            )
+            drawn = f"The graph draws {arrow} only because its other links need it: on its own it is not the likeliest."
         likelier = max(self.forward, self.backward)
         if self.edge == "--" and self.forward != self.backward and likelier > rest:
             way = f"{self.a} → {self.b}" if self.forward == likelier else f"{self.b} → {self.a}"
             drawn = (
-                f"The graph leaves the direction open, although by itself {way} is likelier: arrows are chosen "
-                "together, and with caution."
+                f"The graph leaves the direction open, although on its own {way} is likelier (arrows are chosen "
+                "together, and with caution)."
             )
         return [line, drawn]
 
     def _say_rest(self) -> list[str]:
         lines = []
         if self.hidden is None:
-            lines.append("Whether a hidden common cause stands behind it, this answer cannot say.")
+            lines.append("This answer cannot say whether a hidden common cause is behind it.")
         else:
             unseen = len(self.steps) > 0 and all(self._is_chance(step) for step in (self.steps[0], self.steps[-1]))
             trace = "; these correlations show no trace of one" if unseen else ""
@@ -428,7 +425,7 @@ def spell_odds(p: float) -> str:
 def _spell(found: Association, chance: float) -> str:
     bends = found.curve > max(abs(found.pearson) + 0.1, abs(found.rank) + 0.1, BENDING * chance)
     curve = f", along a curve {found.curve:.2f}" if bends else ""
-    text = f"correlation {found.pearson:.2f}, of ranks {found.rank:.2f}{curve}"
+    text = f"correlation {found.pearson:.2f}, rank correlation {found.rank:.2f}{curve}"
     return text.replace("-0.00", "0.00").replace("-", "−")
 
 

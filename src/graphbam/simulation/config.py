@@ -238,6 +238,20 @@ class SimulationConfig:
             changes |= {"worlds": {}, "small_worlds": {}}
         return dataclasses.replace(self, **changes)
 
+    def with_shares(self, shares: Mapping[str, float]) -> SimulationConfig:
+        """The same distribution with other shares of some named worlds, among tables of any size.
+
+        All other tables keep their proportions.
+
+        Examples
+        --------
+        >>> SimulationConfig(worlds={"counts": 0.5}).with_shares({"levels": 0.1}).worlds
+        {'counts': 0.45, 'levels': 0.1}
+        """
+        _check_worlds(shares)
+        small = _make_room(self.small_worlds, shares) if self.small_worlds else {}
+        return dataclasses.replace(self, worlds=_make_room(self.worlds, shares), small_worlds=small)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values only, ready for JSON; `from_dict` reads them back."""
         values = dataclasses.asdict(self)
@@ -295,6 +309,13 @@ def _check_worlds(worlds: Mapping[str, float]) -> None:
         raise ConfigError(
             f"the shares of worlds sum to {sum(worlds.values()):g}; they are shares of all tables: at most 1"
         )
+
+
+def _make_room(worlds: Mapping[str, float], shares: Mapping[str, float]) -> dict[str, float]:
+    """Worlds of which some have got new shares, and all other tables what is left."""
+    before = 1 - sum(worlds.get(name, 0.0) for name in shares)
+    kept = (1 - sum(shares.values())) / before if before > 0 else 0.0
+    return {name: kept * share for name, share in worlds.items() if name not in shares} | dict(shares)
 
 
 def _check_weight(name: str, choice: object, weight: object) -> None:

@@ -31,7 +31,8 @@ EVEN, UNEVEN, WIDE = 0.37, 0.15, 120
 """Least share of rows that the rarer of two levels has; the same in tables with more columns than training had."""
 
 FILLED = 0.1
-"""A column with a larger share of cells that were filled in has more than its levels, and is left as it is."""
+"""A column with a larger share of cells that were filled in has more than its levels, and is left as it is; not so in
+tables with more columns than training had."""
 
 
 def dither(x_bmd: Tensor, missing_bmd: Tensor | None = None) -> Tensor:
@@ -82,7 +83,9 @@ def _share_of_rarer(x_md: Matrix, seen_md: BoolMatrix) -> Matrix:
     lowest_d = np.where(seen_md, x_md, np.inf).min(axis=0)
     n_high_d, n_low_d = (((x_md == limit_d) & seen_md).sum(axis=0) for limit_d in (highest_d, lowest_d))
     n_seen_d = seen_md.sum(axis=0)
-    is_such_d = (n_high_d + n_low_d == n_seen_d) & (n_seen_d >= (1 - FILLED) * len(x_md))
+    is_such_d = n_high_d + n_low_d == n_seen_d
+    if x_md.shape[1] <= WIDE:
+        is_such_d &= n_seen_d >= (1 - FILLED) * len(x_md)
     return np.where(is_such_d, np.minimum(n_high_d, n_low_d) / n_seen_d.clip(min=1), 0.0)
 
 

@@ -243,7 +243,7 @@ def _judge_order(x_md: Matrix, set_md: BoolMatrix, notes: Notes) -> RowOrder:
             return order
         notes.warnings.append(
             f"{len(x_md)} rows count as {worth:.0f}, since neighbouring rows resemble each other as in a time series: "
-            "what links remain are fewer and less sure than so many independent rows would give"
+            "links are fewer and less sure than from as many independent rows"
         )
     return order
 
@@ -257,7 +257,7 @@ def _leave_copies(x_md: Matrix, notes: Notes) -> BoolVector:
     about = f"{n_copies} of {n_rows} rows are exact copies of others"
     notes.changes.append(f"{about}, and count once: {n_rows - n_copies} rows (set {_ALL_COUNT}, if all are to count)")
     notes.warnings.append(
-        f"{about}, as a join that went wrong or upsampling makes them: the table counts as {n_rows - n_copies} rows; "
+        f"{about}, as after a faulty join or upsampling: the table counts as {n_rows - n_copies} rows; "
         "better leave the copies out"
     )
     return ~is_copy_m
@@ -374,7 +374,7 @@ def _tell_of_wild_values(names: Sequence[str], x_md: Matrix, notes: Notes) -> No
         notes.warnings.append(
             f"column {names[k]!r} has {spell_count(wild_m.sum(), 'value')} far beyond all others "
             f"({x_md[wild_m, k][0]:.3g}, and these between {low:.3g} and {high:.3g}), moved towards them; "
-            "empty such cells if they are slips or stand for missing"
+            "empty such cells if they are errors or stand for missing values"
         )
 
 
@@ -450,7 +450,7 @@ def _check_meetings(gaps: BoolMatrix, names: Sequence[str], source: str, notes: 
         first = apart[0]
         notes.warnings.append(
             f"{spell_count(len(apart), 'pair')} of columns hardly ever observed in the same row ({names[i[first]]!r} "
-            f"and {names[j[first]]!r}: {int(met_n[first])} of {len(gaps)} rows): what is said of them is a guess"
+            f"and {names[j[first]]!r}: {int(met_n[first])} of {len(gaps)} rows): answers about them are guesses"
         )
 
 

@@ -226,14 +226,14 @@ function sayFocus() {
   for (const way of ["up", "down"]) byId(`focus-${way}`).hidden = state.view === "links" && !pairs.upstream;
   byId("focus-all").hidden = !state.focus;
   const what = !state.focus ? "" : { near: "It, and what it is linked with.", up: "What a path of arrows leads from to it", down: "What a path of arrows leads to from it" }[state.focus.way];
-  byId("focus-said").textContent = what && state.focus.way !== "near" ? `${what}${pairs.upstream ? ", with how likely that is" : ""}${drawing.nodes.length === 1 ? ": nothing that is likely" : ""}.` : what;
+  byId("focus-said").textContent = what && state.focus.way !== "near" ? `${what}${pairs.upstream ? ", with how likely that is" : ""}${drawing.nodes.length === 1 ? ": nothing likely" : ""}.` : what;
 }
 
 // ── legend ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 const KEYS = {
   sure: "an arrow: the first acts on the second; the stronger the head, the likelier this way",
-  guessed: "an open head: a guess, since data like these fit the other way as well",
+  guessed: "an open head: a guess, since such data fit the other way as well",
   forced: "a hollow head: by itself another direction is likelier, and only the graph as a whole needs this one",
   none: "no head: linked, and the direction is left open",
   plain: "a line: linked directly",

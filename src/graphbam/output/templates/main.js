@@ -48,9 +48,9 @@ function sayView() {
 
 function sayChoice({ threshold, fdr, notes }) {
   const more = notes.map((note) => ` ${note[0].toUpperCase()}${note.slice(1)}.`).join("");
-  if (fdr !== null) return `The most links of which at most ${percent(fdr)} are expected to be false.${more}`;
+  if (fdr !== null) return `As many links as possible with at most ${percent(fdr)} expected false.${more}`;
   if (threshold !== null) return `All links with probability ${threshold} or more.${more}`;
-  return `The graph with the fewest wrong edges to be expected.${more}`;
+  return `The graph with the fewest expected wrong edges.${more}`;
 }
 
 function pickPair(k) {
@@ -103,7 +103,7 @@ function startLevels() {
   levels.append("Expected false");
   for (const { fdr, threshold, links } of model.levels) {
     if (!links || threshold < SLIDER_LOW) continue;
-    levels.append(make("button", { type: "button", "data-threshold": threshold, title: `The most links of which at most ${percent(fdr)} are expected to be false`, onclick: () => setThreshold(threshold) }, `≤ ${percent(fdr)}`));
+    levels.append(make("button", { type: "button", "data-threshold": threshold, title: `As many links as possible with at most ${percent(fdr)} expected false`, onclick: () => setThreshold(threshold) }, `≤ ${percent(fdr)}`));
   }
   if (levels.children.length === 0) levels.replaceChildren();
 }

@@ -36,13 +36,13 @@ function sentence(k) {
   const p = pairs.skeleton[k];
   if (pairs.fixed[k]) return `This link is ${pairs.fixed[k]} by prior knowledge.`;
   if (p >= 0.9) return "Very likely a direct link.";
-  if (p >= 0.5) return "Rather a direct link than not.";
+  if (p >= 0.5) return "Probably a direct link.";
   const child = pairs.via[k];
   if (isMoral(k)) {
-    return child >= 0 ? `Rather not linked directly: both seem to act on ${flat(names[child])}.` : "Rather not linked directly, but through a common child.";
+    return child >= 0 ? `Probably not linked directly: both seem to act on ${flat(names[child])}.` : "Probably not linked directly, but through a common child.";
   }
-  if (pairs.moral[k] > Math.max(p, 0.2)) return child >= 0 ? `Rather not linked; perhaps both act on ${flat(names[child])}.` : "Rather not linked; perhaps both act on a third.";
-  return p >= 0.1 ? "A link is possible, and less likely than not." : "Hardly linked.";
+  if (pairs.moral[k] > Math.max(p, 0.2)) return child >= 0 ? `Probably not linked; perhaps both act on ${flat(names[child])}.` : "Probably not linked; perhaps both act on a third.";
+  return p >= 0.1 ? "A link is possible, but less likely than not." : "A link is unlikely.";
 }
 
 function drawSplit(k) {
@@ -68,7 +68,7 @@ function guessWay(k, a, b) {
   const p = pairs.way[k];
   const [from, to, sure] = p >= 0.5 ? [a, b, p] : [b, a, 1 - p];
   const likelier = Math.max(pairs.forward[k], pairs.backward[k]);
-  const since = likelier > 1 - pairs.forward[k] - pairs.backward[k] ? "The CPDAG leaves it open: its arrows are chosen together, and with caution." : "Data like these fit the other way as well.";
+  const since = likelier > 1 - pairs.forward[k] - pairs.backward[k] ? "The CPDAG leaves it open: its arrows are chosen together, and with caution." : "Such data fit the other way as well.";
   return [make("p", { class: "quiet" }, `If one had to guess: ${flat(from)} → ${flat(to)} (${percent(sure)}). ${since}`)];
 }
 
@@ -116,7 +116,7 @@ function describeStream(n) {
   const say = (title, chance) => {
     const found = others.filter((m) => chance(m) >= 0.5).sort((m, l) => chance(l) - chance(m));
     const shown = found.slice(0, 12).map((m) => `${flat(names[m])} ${chance(m).toFixed(2)}`).join(", ");
-    return make("p", { class: "say" }, `${title}: ${shown || "nothing that is likely"}${found.length > 12 ? ` and ${found.length - 12} more` : ""}.`);
+    return make("p", { class: "say" }, `${title}: ${shown || "nothing likely"}${found.length > 12 ? ` and ${found.length - 12} more` : ""}.`);
   };
   return [say("Upstream of it", (m) => upstreamOf(m, n)), say("Downstream of it", (m) => upstreamOf(n, m))];
 }
