@@ -77,6 +77,20 @@ def test_a_cell_in_which_graphbam_failed_is_lost(rivals, tmp_path):
     assert rivals["lost_cells"](rows, "directed_ap").to_numpy().tolist() == [["a-d5-m9", "", "PC", ".100", "1"]]
 
 
+def test_a_variant_is_held_against_graphbam_table_by_table(rivals, tmp_path):
+    cases = ["a-d5-m9+gaps10", "b-d5-m9+gaps30", "c-d5-m9+gaps30"]
+    rows = write_rows(
+        tmp_path / "gaps", case=cases * 2, method=["graphbam"] * 3 + ["graphbam-imputed"] * 3, setting="gaps",
+        skeleton_ap=[0.9, 0.6, 0.8, 0.8, 0.7, np.nan],
+    )  # fmt: skip
+    table = rivals["compare_variant"](rows, "skeleton_ap", "graphbam-imputed")
+    assert table.to_numpy().tolist() == [
+        ["simulated", "all", 2, "+0.000 ± 0.100"],
+        ["simulated", "gaps10", 1, "+0.100 ± nan"],
+        ["simulated", "gaps30", 1, "-0.100 ± nan"],
+    ]
+
+
 def test_first_places_are_counted_for_every_answer(rivals, tmp_path, monkeypatch, capsys):
     for name in ("tables", "small", "unseen", "paper", "hidden", "targets", "gaps"):
         write_rows(
