@@ -67,7 +67,7 @@ def describe(name: str, n_hoods: int, related: list[float]) -> None:
     plans = {}
     for value in related:
         chance.RELATED = value
-        plans[f"RELATED {value:g}"] = blocks.make_plan(x_md, n_rows)
+        plans["chance taken off" if len(related) == 1 else f"RELATED {value:g}"] = blocks.make_plan(x_md, n_rows)
     plan = next(iter(plans.values()))
     parts, share = ask(x_md, plan, n_hoods)
     shown = np.unique(np.concatenate([part.i * n_variables + part.j for part in parts]))

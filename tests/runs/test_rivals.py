@@ -39,6 +39,82 @@ def test_rivals_are_compared_on_the_tables_that_they_answered(rivals, tmp_path):
     assert rivals["lost_cells"](rows, "directed_ap")["cell"].tolist() == ["b-d5-m9"]
 
 
+def test_a_cell_is_lost_to_whoever_leads_on_the_tables_that_it_answered(rivals, tmp_path):
+    scores = [
+        ("a", 0, "graphbam", 0.9), ("a", 1, "graphbam", 0.5), ("a", 0, "pc", 1.0), ("a", 1, "pc", np.nan),
+        ("a", 0, "ges", 0.95), ("a", 0, "boss", 0.8), ("a", 1, "boss", 0.7), ("b", 0, "graphbam", 0.4),
+        ("b", 0, "pc", 0.4), ("b", 0, "graphbam-paper", 0.9), ("c", 0, "graphbam", 0.3), ("c", 0, "pc", 0.6),
+    ]  # fmt: skip
+    cells, trials, methods, values = map(list, zip(*scores, strict=True))
+    cases = [f"{cell}-d5-m9" for cell in cells]
+    rows = write_rows(tmp_path / "unseen", case=cases, trial=trials, method=methods, directed_ap=values)
+    lost = rivals["lost_cells"](rows, "directed_ap")
+    assert lost.to_numpy().tolist() == [
+        ["c-d5-m9", ".300", "PC", ".600", "1"],  # all of its tables
+        ["a-d5-m9", ".900", "PC", "1.000", "1 of 2"],  # a larger lead, on half of them
+        ["a-d5-m9", ".700", "BOSS", ".750", "2"],
+    ]
+    assert rivals["count_firsts"](rows, "directed_ap") == (3, 1, 1, 3)  # b is a tie, and variants are no rivals
+    without = rows[rows["method"] != "boss"]
+    assert rivals["count_firsts"](without, "directed_ap") == (3, 1, 2, 2)
+    assert rivals["tell_losses"](without, "directed_ap") == (
+        "graphbam is not first in 2 of 3 cells, in 1 among rivals that answered all tables of the cell"
+    )
+
+
+def test_a_smaller_distance_is_the_better_one(rivals, tmp_path):
+    rows = write_rows(tmp_path / "unseen", case="a-d5-m9", method=["graphbam", "pc"], shd=[3, 6], empty_shd=12)
+    assert rivals["count_firsts"](rows, "shd_ratio") == (1, 1, 1, 1)
+    assert rivals["lost_cells"](rows, "shd_ratio").empty
+
+
+def test_a_cell_in_which_graphbam_failed_is_lost(rivals, tmp_path):
+    rows = write_rows(
+        tmp_path / "unseen", case=["a-d5-m9"] * 2 + ["b-d5-m9"] * 2, method=["graphbam", "pc"] * 2,
+        directed_ap=[np.nan, 0.1, np.nan, np.nan], status=["error", "ok", "error", "timeout"],
+    )  # fmt: skip
+    assert rivals["count_firsts"](rows, "directed_ap") == (1, 0, 0, 1)
+    assert rivals["lost_cells"](rows, "directed_ap").to_numpy().tolist() == [["a-d5-m9", "", "PC", ".100", "1"]]
+
+
+def test_a_variant_is_held_against_graphbam_table_by_table(rivals, tmp_path):
+    cases = ["a-d5-m9+gaps10", "b-d5-m9+gaps30", "c-d5-m9+gaps30"]
+    rows = write_rows(
+        tmp_path / "gaps", case=cases * 2, method=["graphbam"] * 3 + ["graphbam-imputed"] * 3, setting="gaps",
+        skeleton_ap=[0.9, 0.6, 0.8, 0.8, 0.7, np.nan],
+    )  # fmt: skip
+    table = rivals["compare_variant"](rows, "skeleton_ap", "graphbam-imputed")
+    assert table.to_numpy().tolist() == [
+        ["simulated", "all", 2, "+0.000 ± 0.100"],
+        ["simulated", "gaps10", 1, "+0.100 ± nan"],
+        ["simulated", "gaps30", 1, "-0.100 ± nan"],
+    ]
+
+
+def test_first_places_are_counted_for_every_answer(rivals, tmp_path, monkeypatch, capsys):
+    for name in ("tables", "small", "unseen", "paper", "hidden", "targets", "gaps"):
+        write_rows(
+            tmp_path / name, case=f"{name}-d5-m9", method=["graphbam", "pc"], hidden_auroc=[0.7, 0.8],
+            directed_ap=[0.9, 0.8], skeleton_ap=[0.9, 0.95],
+        )  # fmt: skip
+    write_rows(
+        tmp_path / "pairs", source="pairs", setting="pairs", case="pairs/toys", family="toys",
+        method=["graphbam", "anm"], pair_score=[0.5, -0.5], pair_weight=1.0,
+    )  # fmt: skip
+    page = tmp_path / "page.md"
+    page.write_text("<!-- rivals first -->\n<!-- end of rivals first -->\n")
+    words = ["x", "--results", tmp_path, "--sections", "first", "-o", tmp_path, "--write", page]
+    monkeypatch.setattr("sys.argv", list(map(str, words)))
+    rivals["main"]()
+    lines = [line.split(" | ") for line in page.read_text().splitlines() if line.startswith("| ")]
+    firsts = {(line[0].removeprefix("| "), line[1]): line[5] for line in lines if len(line) == 7}
+    assert (firsts[("Pairs", "accuracy")], firsts[("Directions", "directed AP")]) == ("1", "3")
+    assert firsts[("Links", "skeleton AP")] == firsts[("Hidden common causes", "hidden AUROC")] == "0"
+    assert sum(line[0] == "| skeleton AP" for line in lines) == 4  # lost cells of links are named
+    assert "<details" in page.read_text()
+    assert "In how many cells" in capsys.readouterr().out
+
+
 def test_pairs_without_an_answer_count_half(rivals, tmp_path, monkeypatch, capsys):
     scores = {"graphbam": [0.5, 0.2, -0.9], "anm": [0.5, np.nan, 0.9]}
     write_rows(
