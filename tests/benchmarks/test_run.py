@@ -351,6 +351,11 @@ def test_the_forecast_knows_methods_apart_and_grows_with_the_variables(monkeypat
     assert forecast.seconds(24.5) == pytest.approx(2 * (0.25 * 4) + 20.0)
 
 
+def test_what_every_fit_costs_does_not_grow_with_the_variables():
+    rows = [row("sine-d10-m50", name, "ok", 0.01) for name in "ab"]
+    assert forecast_of("sine-d100-m50", rows=rows, trials=1).seconds(0.0) == pytest.approx(2 * (1.0 + OVERHEAD))
+
+
 def test_the_forecast_measures_how_fast_it_goes():
     """Two processes do two seconds of work in one; rows of an earlier run say what fits cost, not how fast it goes."""
     forecast = forecast_of("sine-d10-m50", rows=[row("sine-d10-m50", name, "ok", 1.0) for name in "ab"])

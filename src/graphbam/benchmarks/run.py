@@ -333,7 +333,7 @@ class Forecast:
             return sum(every) / max(len(every), 1)
         nearest = min(known, key=lambda d: abs(d - n_variables))
         mean = sum(known[nearest]) / len(known[nearest])
-        return min(mean * (n_variables / nearest) ** GROWTH, self.limit)
+        return min((mean - OVERHEAD) * (n_variables / nearest) ** GROWTH + OVERHEAD, self.limit)
 
 
 # ── a job: one fit, from table to row of results; the function that every engine runs ───────────────────────
