@@ -216,7 +216,7 @@ def test_an_answer_denser_than_any_world_of_training_is_told_of(rng, blocks, n_c
         result = gb.infer(x_md, weights=Loose(at_least), blocks=blocks, directions="none", progress=False)
         found[at_least] = [warning for warning in result.warnings if "links, " in warning]
     assert len(found[0.0]) == 1
-    assert " per variable: no table of training has more than 15" in found[0.0][0]
+    assert " per variable: worlds of the preset broad, from which 'edges' learned, have 15 at most" in found[0.0][0]
     assert not found[2.0]
 
 

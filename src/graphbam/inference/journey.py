@@ -69,7 +69,7 @@ SURE_UP_TO = 5000
 """Columns up to which targets of false links were seen to hold, within half of them, in simulated tables."""
 
 MOST_NEIGHBOURS = 15
-"""Links that a variable has on average in the densest worlds of training, whatever the number of variables."""
+"""Links that a variable has on average in the densest worlds of `broad`, whatever the number of variables."""
 
 OF_THE_WHOLE = {"n_variables", "effective_rank"}
 """What is measured of a table and is another thing for its neighbourhoods, which are what the network sees."""
@@ -421,8 +421,8 @@ def _warn_about_density(said: Said | Joined, n_columns: int) -> list[str]:
     if 2 * n_links <= MOST_NEIGHBOURS * n_columns:
         return []
     return [
-        f"{n_links} links, {2 * n_links / n_columns:.0f} per variable: no table of training has more than "
-        f"{MOST_NEIGHBOURS}, so the network cannot be reading this one as it should; do not rely on its links"
+        f"{n_links} links, {2 * n_links / n_columns:.0f} per variable: worlds of the preset broad, from which 'edges' "
+        f"learned, have {MOST_NEIGHBOURS} at most; the network cannot read this table, do not rely on its links"
     ]
 
 
