@@ -34,7 +34,7 @@ from graphbam.benchmarks.cases import MAX_ROWS, Problem, draw_problem, resolve_c
 from graphbam.benchmarks.pairs import read_pairs, score_pairs
 from graphbam.graphs.cut import EVEN
 from graphbam.graphs.equivalence import dag_to_cpdag
-from graphbam.graphs.graph import SKELETON, directed_part, skeleton, undirected_part
+from graphbam.graphs.graph import SKELETON, directed_part, skeleton, undirected_part, v_structures
 from graphbam.graphs.metrics import (
     ancestor_distance,
     auroc,
@@ -71,6 +71,8 @@ ASSUMED, N_HUBS, ERROR = (12, 600), 2, 0.5
 most children that are hidden, and standard deviation of errors of measurement over that of the column."""
 NOISE = ((5, 80), (8, 80), (5, 200), (20, 200), (5, 500))
 """Variables and samples of tables of noise."""
+COPIED = (6, 40, 5)
+"""The same of tables of noise whose rows are copied, and how often each of them is there."""
 FEWEST = 10
 """A point of a reliability diagram stands for so many claims at least."""
 
@@ -226,6 +228,8 @@ def judge_reversible(judge: Judge) -> Outcome:
         "compelled links found and directed": ("directed", "compelled"),
         "directed rightly": ("right", "directed"),
         "a guess in dag(), of those found": ("guessed", "found"),
+        "in a collider that is not there, of those arrows": ("colliders", "arrows"),
+        "beside a link missed or too many, of these": ("excused", "colliders"),
     }
     scores = {name: totals[part] / totals[whole] if totals[whole] else np.nan for name, (part, whole) in shares.items()}
     cells = frame.groupby(["world", "shape"], sort=False).sum()
@@ -245,6 +249,7 @@ def count_arrows(judge: Judge, problem: Problem) -> Row:
     result, truth_dd = judge.infer(problem), dag_to_cpdag(problem.adjacency)
     guess_dd, open_dd, compelled_dd = result.cpdag().adjacency, undirected_part(truth_dd), directed_part(truth_dd)
     arrow_dd = directed_part(guess_dd)
+    in_collider_dd, excused_dd = mark_colliders(guess_dd, skeleton(truth_dd))
     return {
         "reversible": open_dd.sum() // 2,
         "found": (open_dd & skeleton(guess_dd)).sum() // 2,
@@ -253,7 +258,19 @@ def count_arrows(judge: Judge, problem: Problem) -> Row:
         "directed": (skeleton(compelled_dd) & arrow_dd).sum(),
         "right": (compelled_dd & arrow_dd).sum(),
         "guessed": (open_dd.astype(bool) & result.dag().guessed).sum(),
+        "colliders": (open_dd & in_collider_dd).sum(),
+        "excused": (open_dd & excused_dd).sum(),
     }
+
+
+def mark_colliders(guess_dd: np.ndarray, links_dd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Arrows of a graph that are part of a collider; those of colliders beside a link that is missed or too many."""
+    in_collider_dd, excused_dd = np.zeros_like(guess_dd), np.zeros_like(guess_dd)
+    for a, c, b in v_structures(guess_dd):
+        for cause, other in ((a, b), (b, a)):
+            in_collider_dd[cause, c] = 1
+            excused_dd[cause, c] |= links_dd[a, b] or not links_dd[other, c]
+    return in_collider_dd, excused_dd
 
 
 def judge_hidden(judge: Judge) -> Outcome:
@@ -519,7 +536,20 @@ def judge_noise(judge: Judge) -> Outcome:
             f"largest probability {name}": float(p_tn.max()),
         }
         rows += [{"shape": name, "links": int((p_n >= EVEN).sum()), "largest": p_n.max()} for p_n in p_tn]
-    return Outcome(scores, rows)
+    return Outcome(scores | judge_copies(judge), rows)
+
+
+def judge_copies(judge: Judge) -> dict[str, float]:
+    """Share of pairs with a link where rows of such noise are copied and shuffled, counted once and counted in full."""
+    d, m, times = COPIED
+    rng = np.random.default_rng(mix_seed(SEED, *COPIED))
+    tables = [rng.permutation(np.repeat(rng.normal(size=(m, d)), times, axis=0)) for _ in range(judge.n_tables)]
+    shares = {}
+    for name, in_full in (("once", False), ("in full", True)):
+        results = [gb.infer(x_md, weights=judge.weights, independent_rows=in_full) for x_md in tables]
+        linked = [pair_values(result.probabilities[..., SKELETON]) >= EVEN for result in results]
+        shares[f"pairs with a link {d}x{m}, {times} copies counted {name}"] = float(np.mean(linked))
+    return shares
 
 
 def judge_time(judge: Judge) -> Outcome:
