@@ -47,13 +47,8 @@ from graphbam.nn.weights import LoadedWeights, load_weights
 from graphbam.simulation import SimulationConfig, World, sample_tables, world
 from graphbam.simulation.labels import project
 from graphbam.simulation.mechanisms import unit
-from graphbam.simulation.worlds import (
-    draw_graphs,
-    draw_weights,
-    follow_parents,
-    found_response,
-    in_causal_order,
-)
+from graphbam.simulation.worlds.curves import found_response
+from graphbam.simulation.worlds.parts import draw_graphs, draw_weights, follow_parents, in_causal_order
 from graphbam.training.data import mix_seed
 
 SEED = 19_2026

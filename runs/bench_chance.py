@@ -23,7 +23,7 @@ from graphbam.graphs.cut import Cut
 from graphbam.inference import blocks, chance
 from graphbam.inference.networks import open_weights
 from graphbam.simulation import PRESETS
-from graphbam.tables.prepare import standardise
+from graphbam.tables.standard import standardise
 
 TABLES = (
     "textbook:2000x300:11", "broad-1:2000x300:12", "paper:5000x300:13", "broad-1:5000x200:14", "as-found:5000x300:15",

@@ -3,7 +3,7 @@
     python runs/bench_missing.py FOLDER --shares 0.1 0.3 --most-variables 40
 
 FOLDER holds labelled tables and a manifest, as for `graphbam benchmark`. The mean over families, for gaps as
-`graphbam.tables.prepare.fill_gaps` fills them and, beside it, for gaps set to the median of their column.
+`graphbam.tables.gaps.fill_gaps` fills them and, beside it, for gaps set to the median of their column.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ from graphbam.graphs.graph import is_dag
 from graphbam.simulation import PRESETS, SimulatedTable, SimulationConfig, simulate_table
 from graphbam.simulation.values import Shape
 from graphbam.tables.config import PrepareConfig
-from graphbam.tables.prepare import Notes, draw_passes
+from graphbam.tables.draws import draw_passes
+from graphbam.tables.notes import Notes
 from graphbam.training import TrainConfig
 from graphbam.training.objectives import AnswerTask
 from parts import measure_losses

@@ -30,7 +30,7 @@ from bench_scale import average_precision
 from graphbam.graphs.cut import Cut
 from graphbam.inference import blocks
 from graphbam.inference.screen import CORE, SIZE, Candidates, Neighbourhood
-from graphbam.tables.prepare import standardise
+from graphbam.tables.standard import standardise
 
 KINDS = {
     "normal": None, "ones 50 %": ("ones", 0.5), "ones 10 %": ("ones", 0.1), "ones 2 %": ("ones", 0.02),

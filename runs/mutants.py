@@ -134,17 +134,17 @@ MUTANTS = (
     ),
     # ── tables ────────────────────────────────────────────────────────────────────────────────────────────
     Mutant(
-        "tables/prepare.py",
+        "tables/standard.py",
         "reach_n1 = WILD * (high_n1 - low_n1) / _NORMAL_RANGE",
         "reach_n1 = WILD * (high_n1 - low_n1)",
-        "tests/tables/test_prepare.py",
+        "tests/tables/test_standard.py",
         "wild values are moved to three times the limit",
     ),
     Mutant(
-        "tables/prepare.py",
+        "tables/gaps.py",
         "weights = -precision * (1 - eye)",
         "weights = precision * (1 - eye)",
-        "tests/tables/test_prepare.py",
+        "tests/tables/test_gaps.py",
         "gaps are filled with the wrong sign",
     ),
     Mutant(
@@ -442,14 +442,14 @@ MUTANTS = (
         "columns of tables are not those of their graphs",
     ),
     Mutant(
-        "simulation/worlds.py",
+        "simulation/worlds/parts.py",
         "return x_km if cells is None else cells.apply(where, x_km)",
         "return x_km",
         "tests/simulation/test_worlds.py",
         "cells of named worlds that are said to be set were not",
     ),
     Mutant(
-        "simulation/worlds.py",
+        "simulation/worlds/parts.py",
         "place_n[n_all * table + child], w_bee[table, parent, child]",
         "place_n[n_all * table + child], w_bee[table, child, parent]",
         "tests/simulation/test_worlds.py",

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from graphbam.simulation import PRESETS, SimulationConfig, sample_tables
 from graphbam.tables.labelled import read_labelled
-from graphbam.tables.prepare import standardise
+from graphbam.tables.standard import standardise
 
 MOST_ROWS, MOST_COLUMNS = 600, 60
 

@@ -25,7 +25,7 @@ ALLOWED = {
     "inference": {"errors", "machine", "graphs", "tables", "nn", "directions", "result", "sparse"},
     "output": {"errors", "machine", "graphs", "result", "sparse", "tables.domain"},
     "questions": {"errors", "graphs", "result", "output"},
-    "simulation": {"errors", "machine", "graphs", "tables.prepare"},
+    "simulation": {"errors", "machine", "graphs", "tables.standard"},
     "training": {"errors", "machine", "graphs", "tables", "nn", "directions", "simulation"},
     "benchmarks": PRODUCT | {"simulation", "training"},
     "cli": PRODUCT | MAKING | {"web"},

@@ -10,7 +10,7 @@ from cases import SEEDS, each
 from graphbam.inference.blocks import Joined, Pairs, join, make_plan
 from graphbam.inference.chance import N_BINS, USUAL, WIDTH, count_levels, pool_rises
 from graphbam.inference.screen import find_candidates
-from graphbam.tables.prepare import standardise
+from graphbam.tables.standard import standardise
 
 N_ROWS = 100
 

@@ -10,7 +10,7 @@ import graphbam as gb
 from cases import SEEDS, each
 from graphbam.inference import screen
 from graphbam.inference.screen import Candidates, find_candidates, group_columns, largest_products, view_columns
-from graphbam.tables.prepare import standardise
+from graphbam.tables.standard import standardise
 
 
 def candidates_of(x_md, **settings):

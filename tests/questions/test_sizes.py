@@ -9,7 +9,7 @@ from cases import each
 from graphbam.errors import ResultError
 from graphbam.questions.rows import Rows
 from graphbam.questions.sizes import measure_pair
-from graphbam.tables.prepare import fill_gaps
+from graphbam.tables.gaps import fill_gaps
 
 
 def standardised(*columns):

@@ -11,7 +11,7 @@ from graphbam.simulation.cells import choose_shown, draw_extra, draw_observed
 from graphbam.simulation.graphs import sample_dags
 from graphbam.simulation.plan import plan_tables
 from graphbam.simulation.values import run_plan
-from graphbam.tables.prepare import standardise
+from graphbam.tables.standard import standardise
 
 SHAPE = {"n_tables": 40, "n_variables": 6, "n_samples": 400}
 LINEAR = SimulationConfig.paper().narrow(mechanism="linear", noise="gaussian", degree=2, noise_share=(0.3, 0.4))

@@ -8,20 +8,15 @@ import torch
 
 from cases import each
 from graphbam.errors import ConfigError
-from graphbam.simulation import PRESETS, WORLDS, SimulationConfig, sample_tables, simulate, worlds
+from graphbam.simulation import PRESETS, WORLDS, SimulationConfig, sample_tables, simulate
 from graphbam.simulation.cells import SetCells, draw_interventions, draw_set_cells
 from graphbam.simulation.labels import NOT_APPLICABLE, reach
-from graphbam.simulation.worlds import (
-    SERIES,
-    SETTABLE,
-    blend,
-    blend_rising,
-    by_depth,
-    choose_levels,
-    draw_weights,
-    found_looks,
-    found_marginal,
-)
+from graphbam.simulation.mechanisms import unit
+from graphbam.simulation.worlds import SERIES, SETTABLE, found, levels, single_cell
+from graphbam.simulation.worlds.blended import blend_rising
+from graphbam.simulation.worlds.curves import blend, found_looks, found_marginal
+from graphbam.simulation.worlds.found import choose_levels
+from graphbam.simulation.worlds.parts import Step, by_depth, draw_weights
 
 
 def generator(seed=0):
@@ -84,7 +79,7 @@ def test_single_cells_are_counts_with_many_zeros():
 
 def test_cells_of_one_kind_have_no_hidden_cause(monkeypatch):
     """What does not vary relates nothing: neither in values nor in labels."""
-    monkeypatch.setattr(worlds, "_count", lambda rng, z_bem: z_bem)
+    monkeypatch.setattr(single_cell, "_count", lambda rng, z_bem: z_bem)
     x_bme, adj_bee, *_ = WORLDS["single-cell"](generator(), 300, 10, 100)
     varies_b, acts_b = x_bme[..., -1].std(1) > 0, adj_bee[:, -1].any(1)
     assert 0.65 < varies_b.float().mean() < 0.85
@@ -208,7 +203,7 @@ def test_levels_of_tables_with_two_rows_or_rare_ones_differ():
         assert count_levels(WORLDS["levels"](generator(), 60, 12, m).x_bme).min() == 2
 
 
-TWO_CAUSES = worlds.Step(torch.arange(1), torch.arange(2), torch.zeros(2).long(), torch.tensor([0.8, 0.6]))
+TWO_CAUSES = Step(torch.arange(1), torch.arange(2), torch.zeros(2).long(), torch.tensor([0.8, 0.6]))
 """One variable, and arrows into it from two others."""
 
 
@@ -218,8 +213,8 @@ def test_effects_follow_the_levels_of_their_causes_or_what_is_behind_these():
     level_nm = (x_nm > 0).float()
     combination_m = (2 * level_nm[0] + level_nm[1]).long()
     explained = []
-    for answer in worlds.LEVEL_ANSWERS:
-        y_m = worlds.unit(answer(generator(), TWO_CAUSES, x_nm, level_nm))[0]
+    for answer in levels.LEVEL_ANSWERS:
+        y_m = unit(answer(generator(), TWO_CAUSES, x_nm, level_nm))[0]
         means_4 = torch.stack([y_m[combination_m == k].mean() for k in range(4)])
         explained.append(means_4[combination_m].var(correction=0).item())
     assert explained[0] < 0.9
@@ -232,7 +227,7 @@ def test_causes_of_which_any_suffices_fail_on_their_own():
     level_nm = torch.tensor([[0.0, 1, 0, 1], [0, 0, 1, 1]])
     signs = []
     for seed in range(30):
-        odds_4 = worlds._let_any_suffice(generator(seed), TWO_CAUSES, level_nm, level_nm)[0]
+        odds_4 = levels._let_any_suffice(generator(seed), TWO_CAUSES, level_nm, level_nm)[0]
         signs.append(float((odds_4[3] - odds_4[0]).sign()))
         none, one, other, both = (-signs[-1] * odds_4).sigmoid()
         assert both < min(one, other) < max(one, other) < none
@@ -400,8 +395,8 @@ def test_each_effect_is_recorded_in_its_own_way(name, least, most):
 
 @each(("name", "least", "most"), [("as-found", 0.15, 0.35), ("designed", 0.15, 0.35), ("recorded", 0.0, 0.0)])
 def test_noise_of_what_is_recorded_is_always_added(monkeypatch, name, least, most):
-    blended, blend = [], worlds.blend
-    monkeypatch.setattr(worlds, "blend", lambda rng, x_nm, e_nm: blended.append(len(x_nm)) or blend(rng, x_nm, e_nm))
+    blended, blend = [], found.blend
+    monkeypatch.setattr(found, "blend", lambda rng, x_nm, e_nm: blended.append(len(x_nm)) or blend(rng, x_nm, e_nm))
     n_effects = WORLDS[name](generator(), 100, 5, 20).adj_bee.any(1).sum()
     assert least <= sum(blended) / n_effects <= most
 

@@ -7,7 +7,7 @@ import torch
 import graphbam as gb
 from cases import each
 from graphbam.tables.dither import AMOUNT, dither, find_levels
-from graphbam.tables.prepare import standardise
+from graphbam.tables.standard import standardise
 
 
 def coins(d, share=0.5, n_rows=300):

@@ -10,8 +10,9 @@ import pytest
 
 from cases import each
 from graphbam.errors import Setting, TableError
+from graphbam.tables.config import PrepareConfig
 from graphbam.tables.interventions import read_experiment
-from graphbam.tables.prepare import PrepareConfig, prepare
+from graphbam.tables.prepare import prepare
 
 FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 3)), columns=["a", "b", "c d"])
 TARGETS = ["", "b", "b; c d", "c d", None, "none", "a,b", "b", ""]

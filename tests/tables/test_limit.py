@@ -17,9 +17,10 @@ import graphbam as gb
 from cases import each
 from graphbam.errors import TableError
 from graphbam.tables import formats, read
+from graphbam.tables.config import PrepareConfig
 from graphbam.tables.interventions import read_experiment
 from graphbam.tables.limit import ALL, RowLimit
-from graphbam.tables.prepare import PrepareConfig, prepare
+from graphbam.tables.prepare import prepare
 from graphbam.tables.read import load_frame, read_table
 from standins import PartialCorrelation
 

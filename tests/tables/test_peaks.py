@@ -7,7 +7,7 @@ import torch
 import graphbam as gb
 from cases import each
 from graphbam.tables.peaks import REACH, WIDTH, find_peaks, widen
-from graphbam.tables.prepare import standardise
+from graphbam.tables.standard import standardise
 
 
 def switches(d, width=0.003, share=0.5, n_rows=200):

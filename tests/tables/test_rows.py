@@ -12,7 +12,7 @@ from cases import each
 from graphbam.nn.edge_net import EdgeNet, EdgeNetConfig
 from graphbam.nn.weights import Header, LoadedWeights
 from graphbam.tables.domain import describe_table
-from graphbam.tables.prepare import prepare, standardise
+from graphbam.tables.prepare import prepare
 from graphbam.tables.read import read_table
 from graphbam.tables.rows import (
     FEWEST,
@@ -24,6 +24,7 @@ from graphbam.tables.rows import (
     measure_redundancy,
     read_order,
 )
+from graphbam.tables.standard import standardise
 from graphbam.tables.table import Table
 
 

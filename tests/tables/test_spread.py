@@ -5,7 +5,8 @@ import pytest
 
 import graphbam as gb
 from cases import each
-from graphbam.tables.prepare import SPREAD, prepare
+from graphbam.tables.oddities import SPREAD
+from graphbam.tables.prepare import prepare
 from graphbam.tables.spread import share_spread
 from graphbam.tables.table import Table
 

@@ -16,8 +16,8 @@ from graphbam.nn.weights import Calibration, Header, LoadedWeights, Partner, fit
 from graphbam.simulation import MECHANISMS, SimulationConfig, simulate
 from graphbam.tables.dither import dither
 from graphbam.tables.labelled import LabelledTable
-from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows, measure_redundancy
+from graphbam.tables.standard import standardise
 from graphbam.training import TrainConfig, finetune
 from graphbam.training.data import shape_grid
 from graphbam.training.finetune import as_answer_batch, as_batch, fine_tune, own_batches, read_pairs

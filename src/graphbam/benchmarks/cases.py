@@ -381,7 +381,7 @@ def draw_problem(case: Case, trial: int) -> Problem:
 def _draw_problem(case: Case, trial: int) -> Problem:
     import torch
 
-    from graphbam.tables.prepare import standardise
+    from graphbam.tables.standard import standardise
 
     problem = _simulate(case, trial) if case.folder is None else _read(case, case.folder, trial)
     if case.twist is None or not (gaps := _GAPS.fullmatch(case.twist)):

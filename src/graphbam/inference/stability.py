@@ -17,7 +17,8 @@ from graphbam.inference.networks import Networks, Said, mark_cells
 from graphbam.inference.settings import InferConfig
 from graphbam.nn.cost import Progress
 from graphbam.result import Result
-from graphbam.tables.prepare import Prepared, standardise
+from graphbam.tables.prepare import Prepared
+from graphbam.tables.standard import standardise
 from graphbam.tables.table import Matrix
 
 STABLE_FROM = 0.5

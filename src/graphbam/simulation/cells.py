@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphbam.simulation.noise import rand, randn
-from graphbam.tables.prepare import sort_rows
+from graphbam.tables.standard import sort_rows
 
 MOST_ENVIRONMENTS = 12
 """Most sets of targets in one table."""

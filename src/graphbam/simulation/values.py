@@ -17,7 +17,7 @@ from graphbam.simulation.mechanisms import LINKS, MECHANISMS, soft_clip, unit
 from graphbam.simulation.noise import autocorrelate, rand, randn, sample_noise
 from graphbam.simulation.plan import Group, Level, Plan, fork, plan_tables
 from graphbam.simulation.worlds import LOOPS, SERIES, SETTABLE, WORLDS, World
-from graphbam.tables.prepare import CLIP, sort_rows, standardise
+from graphbam.tables.standard import CLIP, sort_rows, standardise
 
 TABLES_PER_WORLD = 64
 """A batch has one named world for so many tables."""

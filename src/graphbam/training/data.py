@@ -30,8 +30,9 @@ from graphbam.nn.structures import CANDIDATE, Structures, find_structures, gathe
 from graphbam.nn.weights import ROWS_PER_CHUNK, LoadedWeights, load_weights
 from graphbam.simulation.config import SimulationConfig
 from graphbam.simulation.values import Shape, Tables, sample_tables
-from graphbam.tables.prepare import fill_gaps, standardise
+from graphbam.tables.gaps import fill_gaps
 from graphbam.tables.rows import count_rows_each
+from graphbam.tables.standard import standardise
 from graphbam.training.config import StructureConfig, TrainConfig, task_of
 
 MOST_ROUNDS = 4

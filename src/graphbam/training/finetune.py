@@ -26,8 +26,8 @@ from graphbam.simulation.labels import NOT_APPLICABLE
 from graphbam.tables.dither import dither
 from graphbam.tables.labelled import LabelledTable, find_labelled, read_labelled, refuse_gaps
 from graphbam.tables.peaks import widen
-from graphbam.tables.prepare import standardise
 from graphbam.tables.rows import count_rows, count_rows_each
+from graphbam.tables.standard import standardise
 from graphbam.training.config import TrainConfig
 from graphbam.training.data import AnswerBatch, Batch, Stream
 from graphbam.training.loop import stop_requested
