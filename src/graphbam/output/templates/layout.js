@@ -269,7 +269,7 @@ function addLone(found, lone, sizes, frame, lanes) {
     rows.at(-1).push(v);
     used += sizes[v][0] + lanes.node;
   }
-  let y = found.size[1] + (found.size[1] ? lanes.layer : 0);
+  let y = found.size[1] + (found.size[1] ? lanes.layer / 2 : 0); // nearer than a layer: no link is looked for in between
   const grow = (limit - found.size[0]) / 2;
   for (const point of [...found.places, ...found.routes.flat()]) point[0] += grow;
   for (const row of lone.length ? rows : []) {
