@@ -34,7 +34,7 @@ from graphbam.benchmarks.cases import MAX_ROWS, Problem, draw_problem, resolve_c
 from graphbam.benchmarks.pairs import read_pairs, score_pairs
 from graphbam.graphs.cut import EVEN
 from graphbam.graphs.equivalence import dag_to_cpdag
-from graphbam.graphs.graph import SKELETON, directed_part, skeleton, undirected_part, v_structures
+from graphbam.graphs.graph import SKELETON, directed_part, is_dag, skeleton, undirected_part, v_structures
 from graphbam.graphs.metrics import (
     ancestor_distance,
     auroc,
@@ -229,7 +229,31 @@ def judge_reversible(judge: Judge) -> Outcome:
     scores = {name: totals[part] / totals[whole] if totals[whole] else np.nan for name, (part, whole) in shares.items()}
     cells = frame.groupby(["world", "shape"], sort=False).sum()
     scores |= {f"arrows, {' '.join(cell)}": share for cell, share in (cells["arrows"] / cells["reversible"]).items()}
-    return Outcome(scores, rows)
+    return Outcome(scores | judge_leans(judge), rows)
+
+
+def judge_leans(judge: Judge) -> dict[str, float]:
+    """Links that the true CPDAG leaves open: which way they rather point, if independences do not tell."""
+    worlds = linear_gaussian_worlds() | {"broad, all": SimulationConfig.broad(), "paper, all": SimulationConfig.paper()}
+    scores = {}
+    for number, (name, config) in enumerate(worlds.items()):
+        shown = dataclasses.replace(config, hidden=0.0, missing=0.0, interventions=0.0)
+        pairs = [(judge.infer(p), p) for shape in SHAPES for p in judge.simulate(shown, shape, 100 + number)]
+        acyclic = [(result, problem) for result, problem in pairs if is_dag(problem.adjacency)]
+        way_n = np.concatenate([lean_of_open(result, problem) for result, problem in acyclic])
+        sure_n = np.abs(way_n - 0.5) >= 0.4
+        scores |= {
+            f"open links, {name}: right way": float((way_n > 0.5).mean()),
+            f"open links, {name}: .9 sure": float(sure_n.mean()),
+            f"open links, {name}: right of these": float((way_n[sure_n] > 0.5).mean()) if sure_n.any() else np.nan,
+        }
+    return scores
+
+
+def lean_of_open(result: gb.Result, problem: Problem) -> np.ndarray:
+    """How likely the true way of each link is that the true CPDAG leaves open."""
+    open_dd = undirected_part(dag_to_cpdag(problem.adjacency)) > 0
+    return result.arrow_probabilities[open_dd & (problem.adjacency > 0)]
 
 
 def linear_gaussian_worlds() -> dict[str, SimulationConfig]:

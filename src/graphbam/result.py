@@ -115,15 +115,16 @@ class OrientedGraph(Graph):
     """Shape (D, D): probability of i → j given that i and j are adjacent."""
     notes: tuple[str, ...] = ()
     """Which links differ from those of `Result.skeleton` at the same cut, and why; one sentence each."""
-    compelled_dd: Matrix | None = None
-    """Shape (D, D): probability that the CPDAG has i → j, given that i and j are adjacent; None: as the arrows."""
+    decided_dd: npt.NDArray[np.bool_] | None = None
+    """Shape (D, D): of a DAG, the arrows that the CPDAG with these links has too; None elsewhere."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "notes", tuple(self.notes))
-        for name in ("edge_probability_dd", "arrow_probability_dd", "compelled_dd"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, _frozen(np.array(getattr(self, name), dtype=np.float64)))
+        for name in ("edge_probability_dd", "arrow_probability_dd"):
+            object.__setattr__(self, name, _frozen(np.array(getattr(self, name), dtype=np.float64)))
+        if self.decided_dd is not None:
+            object.__setattr__(self, "decided_dd", _frozen(np.array(self.decided_dd, dtype=np.bool_)))
 
     @functools.cached_property
     def forced(self) -> npt.NDArray[np.bool_]:
@@ -136,14 +137,13 @@ class OrientedGraph(Graph):
 
     @functools.cached_property
     def guessed(self) -> npt.NDArray[np.bool_]:
-        """Shape (D, D): arrows of a DAG that are a guess: rather than not, data as these fit either direction as well.
+        """Shape (D, D): arrows of a DAG on links whose direction `Result.cpdag` leaves open.
 
-        Such an arrow follows what is usual in simulated worlds, not evidence. A CPDAG has none: it leaves them open.
+        What depends on what does not decide about them. How sure they are by the shapes of relations and noise, which
+        tell nothing in linear Gaussian systems, is in `arrow_probability_dd`. A CPDAG has no guesses.
         """
-        arrows_dd, said_dd = directed_part(self.adjacency) > 0, self.compelled_dd
-        if said_dd is None:
-            return _frozen(np.zeros_like(arrows_dd))
-        return _frozen(arrows_dd & (said_dd < 1 - said_dd - said_dd.T))
+        arrows_dd = directed_part(self.adjacency) > 0
+        return _frozen(np.zeros_like(arrows_dd) if self.decided_dd is None else arrows_dd & ~self.decided_dd)
 
     def table(self) -> pd.DataFrame:
         """One row per edge: arrows first, then undirected edges, the likeliest of each first.
@@ -172,7 +172,7 @@ class OrientedGraph(Graph):
         columns = {"a": names[i], "edge": np.where(is_arrow, "->", "--").astype(object), "b": names[j]}
         numbers = {"probability": right, "skeleton": p, "forward": forward, "backward": backward}
         columns |= numbers | {"forced": self.forced[i, j]}
-        columns |= {} if self.compelled_dd is None else {"guessed": self.guessed[i, j]}
+        columns |= {} if self.decided_dd is None else {"guessed": self.guessed[i, j]}
         ranked = np.lexsort((-np.where(is_arrow, right, p), ~is_arrow))  # stable: ties stay in the order of the names
         return {name: values[ranked] for name, values in columns.items()}
 
@@ -198,12 +198,12 @@ class OrientedGraph(Graph):
             if result.is_directed():
                 data["arrow"] = float(self.arrow_probability_dd[place[a], place[b]])
                 data["forced"] = bool(self.forced[place[a], place[b]])
-            if self.compelled_dd is not None:
+            if self.decided_dd is not None:
                 data["guessed"] = bool(self.guessed[place[a], place[b]])
         return result
 
     def __reduce__(self) -> Any:
-        parts = (self.edge_probability_dd, self.arrow_probability_dd, self.notes, self.compelled_dd)
+        parts = (self.edge_probability_dd, self.arrow_probability_dd, self.notes, self.decided_dd)
         return OrientedGraph, (self.names, self.adjacency, *parts)
 
 
@@ -563,7 +563,7 @@ class Result(AnyResult):
 
         Its links and arrows are all there. Of the DAGs that have them, the one expected to be nearest to the true one:
         an open link points as it rather does than not, except where that would close a cycle (`OrientedGraph.forced`).
-        Links whose direction no data as these could tell are marked as guesses (`OrientedGraph.guessed`).
+        Arrows on links that `cpdag` leaves open are marked as guesses (`OrientedGraph.guessed`).
 
         Parameters
         ----------
@@ -655,15 +655,15 @@ class Result(AnyResult):
                 more_dd = worth_drawing(choose_links(self._beliefs, cut), p_dd, either_dd)
                 links_dd = possible_links(links_dd | more_dd, np.where(links_dd, 1.0, p_dd / 2), forbidden_dd)
             adjacency = nearest_dag(links_dd, p_dd, either_dd, forbidden_dd)
-            self._decided["dag", cut] = self._orient(adjacency, either_dd, cut, self.compelled_probabilities)
+            self._decided["dag", cut] = self._orient(adjacency, either_dd, cut, directed_part(cpdag) > 0)
         return self._decided["dag", cut]
 
     def _orient(
-        self, adjacency: Adjacency, arrow_dd: Matrix, cut: Cut, compelled_dd: Matrix | None = None
+        self, adjacency: Adjacency, arrow_dd: Matrix, cut: Cut, decided_dd: npt.NDArray[np.bool_] | None = None
     ) -> OrientedGraph:
         p_dd = self.probabilities[..., SKELETON]
         notes = _compare_links(self.names, p_dd, cut, adjacency)
-        return OrientedGraph(self.names, adjacency, p_dd, arrow_dd, notes, compelled_dd)
+        return OrientedGraph(self.names, adjacency, p_dd, arrow_dd, notes, decided_dd)
 
     @functools.cached_property
     def _two_step_arrows(self) -> Matrix:

@@ -719,12 +719,14 @@ class SparseResult(AnyResult):
         forward, backward = compelled[kept].T if kind == "cpdag" else (ways[kept], 1 - ways[kept])
         links = self._links(kept, forward, backward)
         notes = self._note_left_out(np.flatnonzero(chosen & ~kept))
+        decided = None
         if kind == "dag":
-            code = large_dag(links, self.n_variables, self._decide("cpdag", cut, "links").ways())  # of the same links
+            decided = self._decide("cpdag", cut, "links").ways()  # of the same links
+            code = large_dag(links, self.n_variables, decided)
         else:
             code, about = self._direct_parts(links, self._known[kept], _between(p, chosen))
             notes += about
-        graph = self._oriented(links, code, compelled[kept], notes, is_dag=kind == "dag")
+        graph = self._oriented(links, code, notes, decided)
         known = {} if self.stability is None else {"stability": self.stability[kept]}
         return dataclasses.replace(graph, numbers=graph.numbers | known)
 
@@ -785,19 +787,17 @@ class SparseResult(AnyResult):
         return Listed(self._keys, moral[:-1], float(moral[-1]))
 
     def _oriented(
-        self, links: Links, code: NDArray[np.int8], compelled: Vector, notes: tuple[str, ...], *, is_dag: bool
+        self, links: Links, code: NDArray[np.int8], notes: tuple[str, ...], decided: NDArray[np.int8] | None
     ) -> SparseGraph:
-        """A graph with what is known of each edge, read from its tail."""
+        """A graph with what is known of each edge, read from its tail; in a DAG, `decided` are the arrows of the CPDAG."""
         turned = code < 0
         tails, heads = np.where(turned, links.j, links.i), np.where(turned, links.i, links.j)
         forward = np.where(turned, links.backward, links.forward)
         backward = np.where(turned, links.forward, links.backward)
-        said = np.where(turned, compelled[:, 1], compelled[:, 0])
-        is_open = 1 - compelled.sum(axis=1)
         otherwise = np.maximum(backward, 1 - forward - backward)
         numbers = {"skeleton": links.p, "forward": forward, "backward": backward}
         numbers["forced"] = (code != 0) & (forward < otherwise - 1e-9)
-        numbers |= {"guessed": said < is_open} if is_dag else {}
+        numbers |= {} if decided is None else {"guessed": decided == 0}
         return SparseGraph(self.names, tails, heads, code != 0, numbers, notes)
 
     # ── tables and text ───────────────────────────────────────────────────────────────────────────────────

@@ -495,9 +495,9 @@ LEANING = " a direction is likelier (arrows are chosen together, and with cautio
 
 @each(("marks", "says"), [
     (">", "it has a direction"),
-    ("-", "it has no direction: such data fit both ways, so it is left open"),
+    ("-", "it has no direction: what depends on what does not tell, so it is left open"),
     ("!", "it has a direction; only the graph as a whole needs it: on its own another is likelier"),
-    ("--", "none has a direction: such data fit both ways, so all are left open"),
+    ("--", "none has a direction: what depends on what does not tell, so all are left open"),
     (">-", "1 has a direction; the other is left open"),
     ("~", "it has no direction: it is left open, although on its own" + LEANING),
     ("~~", "none has a direction: all are left open, although on their own" + LEANING),

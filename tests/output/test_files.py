@@ -78,8 +78,8 @@ def test_forced_arrows_are_marked_in_every_format(tmp_path):
 
 
 def test_guesses_of_a_dag_are_marked_in_every_format(tmp_path):
-    said = [[0, 0.9, 0.1], [0, 0, 0], [0, 0.1, 0]]
-    dag = OrientedGraph(UNSURE.names, UNSURE.adjacency, np.full((3, 3), 0.9), np.full((3, 3), 0.9), compelled_dd=said)
+    said = [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
+    dag = OrientedGraph(UNSURE.names, UNSURE.adjacency, np.full((3, 3), 0.9), np.full((3, 3), 0.9), decided_dd=said)
     marks = {"b": False, "c": True}
     assert {edge["b"]: edge["guessed"] for edge in json.loads(to_json(dag))["edges"]} == marks
     graphml = nx.read_graphml(gb.export(dag, tmp_path / "g.graphml"))

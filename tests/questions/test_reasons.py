@@ -108,7 +108,7 @@ def test_what_is_known_is_said():
     assert "A hidden common cause of the two has probability 0.30." in text
     assert "found in 50% of the resamples" in text
     assert "unlike those of training" in text
-    assert "a → b 0.10, b → a 0.10, open, since such data cannot tell, 0.80" in text
+    assert "a → b 0.10, b → a 0.10, open, since what depends on what does not tell, 0.80" in text
 
 
 @each(("known", "word"), [({"required": ["a -- b"]}, "required"), ({"forbidden": ["a -- b"]}, "forbidden")])

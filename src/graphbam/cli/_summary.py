@@ -107,7 +107,7 @@ def _say_directions(links: list[Link]) -> str:
     n, arrows, forced = len(links), sum(link.is_directed for link in links), sum(link.is_forced for link in links)
     if arrows == 0:
         none, all_ = ("it has no", "it is") if n == 1 else ("none has a", "all are")
-        why = "" if any(link.leans for link in links) else " such data fit both ways, so"
+        why = "" if any(link.leans for link in links) else " what depends on what does not tell, so"
         return f"{none} direction:{why} {all_} left open{_say_leaning(links)}"
     whole = "it has" if n == 1 else "all have"
     said = f"{whole if arrows == n else '1 has' if arrows == 1 else f'{arrows} have'} a direction"

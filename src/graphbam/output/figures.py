@@ -62,7 +62,7 @@ _LEGENDS = {
     "plain": "shade of a head: how likely that direction is, given the link · no head: direction left open",
     "open": "no heads: all directions are left open",
     "forced": "hollow head: by itself another direction is likelier, and only the graph as a whole needs this one",
-    "guessed": "open head: a guess, data like these fit the other way as well",
+    "guessed": "open head: a guess, what depends on what does not tell this direction",
     "hidden": "dashed, two heads: a hidden common cause",
     "moral": "dashed, no head: linked through a common child only",
 }

@@ -111,7 +111,7 @@ def _describe_link(source: Graph | Result, graph: Graph, i: int, j: int, is_dire
         numbers["forward"] = float(graph.arrow_probability_dd[i, j])
         numbers["backward"] = float(graph.arrow_probability_dd[j, i])
         forced = bool(graph.forced[i, j])
-        guessed = None if graph.compelled_dd is None else bool(graph.guessed[i, j])
+        guessed = None if graph.decided_dd is None else bool(graph.guessed[i, j])
     return Link(graph.names[i], graph.names[j], is_directed, numbers, forced, guessed)
 
 

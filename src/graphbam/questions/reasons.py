@@ -217,7 +217,7 @@ class Reasons:
         rest = max(0.0, 1 - self.forward - self.backward)
         line = (
             f"If there is a link: {self.a} → {self.b} {self.forward:.2f}, {self.b} → {self.a} {self.backward:.2f}, "
-            f"open, since such data cannot tell, {rest:.2f}."
+            f"open, since what depends on what does not tell, {rest:.2f}."
         )
         if self.known_way:
             line = f"If there is a link, prior knowledge says that it is {' → '.join(self.known_way)}."

@@ -152,8 +152,8 @@ class Roles:
         if n_guessed:
             who = f"All {n_arrows} arrows" if n_guessed == n_arrows else f"{n_guessed} of the {n_arrows} arrows"
             who = who if n_arrows > 1 else "The only arrow"
-            are = "is a guess: such data cannot tell which way it points"
-            are = are if n_guessed == 1 else "are guesses: such data cannot tell which way they point"
+            are = "is a guess: cpdag() leaves its direction open"
+            are = are if n_guessed == 1 else "are guesses: cpdag() leaves their direction open"
             lines.append(f"{who} of that graph {are}.")
         if self.hidden is None:
             lines.append("Hidden common causes are not looked at here; no set of columns closes their back doors.")

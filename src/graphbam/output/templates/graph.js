@@ -233,9 +233,9 @@ function sayFocus() {
 
 const KEYS = {
   sure: "an arrow: the first acts on the second; the stronger the head, the likelier this way",
-  guessed: "an open head: a guess, since such data fit the other way as well",
+  guessed: "an open head: a guess, since what depends on what does not tell this direction",
   forced: "a hollow head: by itself another direction is likelier, and only the graph as a whole needs this one",
-  none: "no head: linked, and the direction is left open",
+  none: "no head: linked, and the direction is left open; which end is higher says nothing",
   plain: "a line: linked directly",
   both: "dashed, two heads: something outside the table is behind both",
   moral: "dashed, no head: not linked, but both act on a third",
