@@ -83,6 +83,7 @@ CAUTION = 2.0
 """How many mistakes more an arrow in `Result.cpdag` counts for where no data can tell a direction: it is drawn where it
 is three times as likely as that. Arrows of the second network are weighed as in the paper, without it."""
 
+
 SUSPECT_FROM = 0.1
 """A common child is named for pairs at least this likely to be moral …"""
 
@@ -116,7 +117,8 @@ class OrientedGraph(Graph):
     notes: tuple[str, ...] = ()
     """Which links differ from those of `Result.skeleton` at the same cut, and why; one sentence each."""
     decided_dd: npt.NDArray[np.bool_] | None = None
-    """Shape (D, D): of a DAG, the arrows that the CPDAG with these links has too; None elsewhere."""
+    """Shape (D, D): of a DAG, the arrows that the CPDAG with these links has too, and those that by themselves are
+    three times as likely as an open link; None elsewhere."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,7 +139,7 @@ class OrientedGraph(Graph):
 
     @functools.cached_property
     def guessed(self) -> npt.NDArray[np.bool_]:
-        """Shape (D, D): arrows of a DAG on links whose direction `Result.cpdag` leaves open.
+        """Shape (D, D): arrows of a DAG on links whose direction `Result.cpdag` leaves open, and rightly so.
 
         What depends on what does not decide about them. How sure they are by the shapes of relations and noise, which
         tell nothing in linear Gaussian systems, is in `arrow_probability_dd`. A CPDAG has no guesses.
@@ -655,7 +657,9 @@ class Result(AnyResult):
                 more_dd = worth_drawing(choose_links(self._beliefs, cut), p_dd, either_dd)
                 links_dd = possible_links(links_dd | more_dd, np.where(links_dd, 1.0, p_dd / 2), forbidden_dd)
             adjacency = nearest_dag(links_dd, p_dd, either_dd, forbidden_dd)
-            self._decided["dag", cut] = self._orient(adjacency, either_dd, cut, directed_part(cpdag) > 0)
+            said_dd = self.compelled_probabilities
+            decided_dd = (directed_part(cpdag) > 0) | is_decided(said_dd, 1 - said_dd - said_dd.T)
+            self._decided["dag", cut] = self._orient(adjacency, either_dd, cut, decided_dd)
         return self._decided["dag", cut]
 
     def _orient(
@@ -764,8 +768,8 @@ class Result(AnyResult):
         if suspects_all(len(order), self.n_variables):
             said = f"{len(order)} of {n_all} pairs look as if one hidden factor moved most columns"
             return f"{said}: a doubt about their links, not a finding; strongest: {', '.join(named)}"
-        have = "has" if len(order) == 1 else "have"
-        said = f"{spell_count(len(order), 'pair')} probably {have} a hidden common cause"
+        are = "is" if len(order) == 1 else "are"
+        said = f"{spell_count(len(order), 'pair')} {are} more likely than not to have a hidden common cause"
         return f"{said}: {name_some(named, len(order))}"
 
     def __repr__(self) -> str:
@@ -1053,6 +1057,17 @@ class Failure:
 
     def __bool__(self) -> bool:
         return False
+
+
+def is_decided(arrow: npt.ArrayLike, is_open: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Whether an arrow is likely enough, beside an open link, to be drawn in a CPDAG that has room for it.
+
+    Examples
+    --------
+    >>> is_decided([0.9, 0.5], [0.1, 0.4]).tolist()
+    [True, False]
+    """
+    return np.asarray(arrow) >= (1 + CAUTION) * np.asarray(is_open)
 
 
 def suspects_all(n_suspected: int, n_variables: int) -> bool:

@@ -53,6 +53,7 @@ from graphbam.result import (
     SUSPECT_FROM,
     AnyResult,
     Result,
+    is_decided,
     refuse_damage,
 )
 
@@ -634,8 +635,12 @@ class SparseResult(AnyResult):
 
     @property
     def expected_links(self) -> float:
-        """How many links there are, as the probabilities have it: their sum over all pairs, listed or not."""
-        n_others = self.n_variables * (self.n_variables - 1) // 2 - len(self.pairs)
+        """How many links there are, as the probabilities have it: their sum over all pairs, listed or not.
+
+        Constant columns have no links.
+        """
+        n_varying = self.n_variables - len(self.constant)
+        n_others = n_varying * (n_varying - 1) // 2 - len(self.pairs)
         return float(self.probabilities[:, SKELETON].sum()) + n_others * self._nothing()["probabilities"][1]
 
     def skeleton(
@@ -721,8 +726,10 @@ class SparseResult(AnyResult):
         notes = self._note_left_out(np.flatnonzero(chosen & ~kept))
         decided = None
         if kind == "dag":
-            decided = self._decide("cpdag", cut, "links").ways()  # of the same links
-            code = large_dag(links, self.n_variables, decided)
+            drawn = self._decide("cpdag", cut, "links").ways()  # of the same links
+            code = large_dag(links, self.n_variables, drawn)
+            said = np.where(code > 0, *compelled[kept].T)
+            decided = (drawn != 0) | is_decided(said, 1 - compelled[kept].sum(axis=1))
         else:
             code, about = self._direct_parts(links, self._known[kept], _between(p, chosen))
             notes += about
@@ -787,9 +794,9 @@ class SparseResult(AnyResult):
         return Listed(self._keys, moral[:-1], float(moral[-1]))
 
     def _oriented(
-        self, links: Links, code: NDArray[np.int8], notes: tuple[str, ...], decided: NDArray[np.int8] | None
+        self, links: Links, code: NDArray[np.int8], notes: tuple[str, ...], decided: NDArray[np.bool_] | None
     ) -> SparseGraph:
-        """A graph with what is known of each edge, read from its tail; in a DAG, `decided` are the arrows of the CPDAG."""
+        """A graph with what is known of each edge, read from its tail; `decided`: see `OrientedGraph`."""
         turned = code < 0
         tails, heads = np.where(turned, links.j, links.i), np.where(turned, links.i, links.j)
         forward = np.where(turned, links.backward, links.forward)
@@ -797,7 +804,7 @@ class SparseResult(AnyResult):
         otherwise = np.maximum(backward, 1 - forward - backward)
         numbers = {"skeleton": links.p, "forward": forward, "backward": backward}
         numbers["forced"] = (code != 0) & (forward < otherwise - 1e-9)
-        numbers |= {} if decided is None else {"guessed": decided == 0}
+        numbers |= {} if decided is None else {"guessed": ~decided}
         return SparseGraph(self.names, tails, heads, code != 0, numbers, notes)
 
     # ── tables and text ───────────────────────────────────────────────────────────────────────────────────
@@ -851,7 +858,9 @@ class SparseResult(AnyResult):
         order = likely[np.argsort(-self.hidden_causes[likely], kind="stable")]
         suspected = ((*self.pairs[k].tolist(), self.hidden_causes[k]) for k in order[:n_pairs])
         named = [f"{self.names[i]} ↔ {self.names[j]} {p:.2f}" for i, j, p in suspected]
-        return f"pairs that probably have a hidden common cause: {name_some(named, len(order))}" if named else ""
+        return (
+            f"pairs more likely than not to have a hidden common cause: {name_some(named, len(order))}" if named else ""
+        )
 
     def links(self, cut: Cut | None = None) -> list[Link]:
         """The edges of `graph`, as files list them."""

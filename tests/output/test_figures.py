@@ -329,7 +329,7 @@ def test_worlds_with_loops_hidden_causes_and_cells_set_or_missing_are_drawn():
     figure = figures.draw_world(loop, x_md, bidirected=[("a", "d")], set_md=set_md)
     text = " ".join(part.get_text() for part in figure.texts)
     assert "1 arrows close a loop" in text
-    assert "1 pairs with a hidden cause" in text
+    assert "1 pair with a hidden cause" in text
     assert "6.2% of cells set" in text
     assert "3.1% of cells missing" in text
     assert len(figure.axes) == 5

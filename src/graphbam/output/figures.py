@@ -136,7 +136,7 @@ def _peculiarities(
     missing, were_set = float(np.isnan(x_md).mean()), 0.0 if set_md is None else float(set_md.mean())
     says = {
         f"dashed: {len(back)} arrows close a loop": len(back),
-        f"two heads: {len(joined)} pairs with a hidden cause": len(joined),
+        f"two heads: {spell_count(len(joined), 'pair')} with a hidden cause": len(joined),
         f"orange: {were_set:.1%} of cells set": were_set,
         f"{missing:.1%} of cells missing": missing,
     }

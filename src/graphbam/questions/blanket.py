@@ -52,8 +52,8 @@ class MarkovBlanket:
     table: pd.DataFrame
     """One row for every other variable, likeliest member first. Columns `variable`; `probability` that it is a member,
     the sum of `linked` and `spouse` (no link, but a common child); where directions are known, `parent`,
-    `child` and `open` (what depends on what does not tell which), which sum to `linked`; where the weights say so, `hidden`,
-    that the two have a hidden common cause; `member` at the cut."""
+    `child` and `open` (what depends on what does not tell which), which sum to `linked`; where the weights say so,
+    `hidden`, that the two have a hidden common cause; `member` at the cut."""
     cut: Cut
 
     def __contains__(self, name: object) -> bool:

@@ -387,9 +387,9 @@ def _read_networkx(graph: Any) -> Graph:
 
 
 def _read_frame(frame: pd.DataFrame, names: Sequence[str]) -> Graph:
-    columns = [str(column) for column in frame.columns]
-    if [str(label) for label in frame.index] == columns:
-        return _make(columns, frame.to_numpy())
+    columns, labels = ([str(label) for label in side] for side in (frame.columns, frame.index))
+    if sorted(labels) == sorted(columns) and len({*labels}) == len(labels):  # rows may be in another order
+        return _make(columns, frame.to_numpy()[[labels.index(name) for name in columns]])
     if "edge" not in columns and {"a", "b", "skeleton", "none"} <= set(columns):
         raise ResultError(
             "the truth lists the probabilities of all pairs, as edges.csv does, and no graph. Pass graph.json, "
@@ -401,6 +401,11 @@ def _read_frame(frame: pd.DataFrame, names: Sequence[str]) -> Graph:
             rows = zip(frame[first].astype(str), frame[second].astype(str), marks, strict=True)
             return _join_edges([(a, b, mark != "--") for a, b, mark in rows], names)
     if frame.shape[0] == frame.shape[1]:
+        if labels != [str(k) for k in range(len(labels))]:
+            raise ResultError(
+                f"rows of the truth are called {_list_names(labels)}, its columns {_list_names(columns)}: a matrix has "
+                "the same names on both sides. Rename the rows, or number them if they are in the order of the columns."
+            )
         return _make(columns, frame.to_numpy())
     raise ResultError(
         f"the truth has the columns {_list_names(columns)}; it needs source and target, or a, edge and b, or as many "

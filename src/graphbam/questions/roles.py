@@ -302,7 +302,7 @@ def draw_dags(result: Result, start: Adjacency, n: int, rng: np.random.Generator
     """
     chain = _Chain(result, start)
     if not chain.pairs:
-        yield from (start.copy() for _ in range(n))
+        yield from (chain.dag() for _ in range(n))
         return
     n_steps = len(chain.pairs) * min(MOST_SWEEPS, max(1, MOST_STEPS // (n * len(chain.pairs))))
     for draw in range(-_SETTLING, n):
@@ -326,7 +326,7 @@ class _Chain:
             self.ways = np.log(np.clip(either_dd, 0, 1)).tolist()
         known = result.probabilities[..., SKELETON] >= LEAST_LINK
         self.pairs = [(int(i), int(j)) for i, j in np.argwhere(np.triu(known, 1))]
-        self.n = len(start)
+        self.n, start = len(start), start * (known | known.T)  # unlikely links of the start would never be tried
         self.children = [sum(1 << int(j) for j in np.flatnonzero(row)) for row in start]
         self.parents = [sum(1 << int(i) for i in np.flatnonzero(column)) for column in start.T]
 
