@@ -209,6 +209,18 @@ def test_the_weights_are_the_average(tiny_training, tmp_path):
     assert not all(torch.equal(state[name], tensors[f"weight.{name}"]) for name in state)
 
 
+def test_a_short_run_gives_what_it_learnt_instead_of_its_first_weights(tiny_training, tmp_path):
+    config = tiny_training(ema_decay=0.999)
+    last, shipped = (list[torch.Tensor]() for _ in range(2))
+    state = load_weights(run(config, tmp_path, 10)).network.state_dict()
+    tensors, first = read_tensors(tmp_path / "checkpoint.safetensors")[0], new_network(config, CPU).state_dict()
+    for name, value in state.items():
+        last.append((tensors[f"weight.{name}"] - first[name]).flatten())
+        shipped.append((value - first[name]).flatten())
+    share = torch.dot(torch.cat(shipped), torch.cat(last)) / torch.cat(last).square().sum()
+    assert 0.3 < share < 1  # of the way from the first to the last weights; .006 with the first ones in the average
+
+
 def test_only_three_files_are_left(tiny_training, tmp_path):
     run(tiny_training(), tmp_path, 2)
     names = {path.name for path in tmp_path.iterdir()}
@@ -491,7 +503,7 @@ def make_stepper(config, steps):
 
 
 def everything(stepper):
-    tensors = [*stepper.parameters, *stepper.average]
+    tensors = [*stepper.parameters, *stepper.average, *stepper.running]
     for parameter in stepper.parameters:
         tensors += [value for _, value in sorted(stepper.remembered(parameter).items())]
     return [tensor.detach().clone() for tensor in tensors]
@@ -517,6 +529,17 @@ def test_a_run_comes_back_bit_by_bit(tiny_training, tmp_path, steps):
     for one in (stepper, fresh):
         one.step(batch, 1e-3)
     assert equal(everything(fresh), everything(stepper))
+
+
+def test_a_checkpoint_without_running_averages_goes_on_from_its_averages(tiny_training, tmp_path):
+    """Checkpoints once had averages that began at the first weights."""
+    config, stepper = tiny_training(), make_stepper(tiny_training(), 3)
+    kept = [average.clone() for average in stepper.average]
+    tensors = {n: v for n, v in stepper.tensors().items() if n != "unfilled" and not n.startswith("running.")}
+    fresh = make_stepper(config, 0)
+    fresh.restore(tensors)
+    assert equal(fresh.average, kept)
+    assert equal(fresh.parameters, stepper.parameters)
 
 
 @each(
