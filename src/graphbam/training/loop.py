@@ -230,7 +230,8 @@ class _Run:
             for batch in stream:
                 now = time.monotonic()
                 spent = self.budget.spent(self.progress.step, now - began, self.plan["first_step"])
-                if _any_process(spent >= 1 or stop(), self.device):
+                spent = _most_of_any(1.0 if stop() else spent, self.device)
+                if spent >= 1:
                     break
                 self.step(batch, spent, now - began)
                 if now - last_report >= self.budget.report_seconds:
@@ -477,13 +478,17 @@ def _world_size() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def _any_process(flag: bool, device: torch.device) -> bool:
-    """Whether any process wants to stop: all must agree, or the others would wait for ever."""
+def _most_of_any(spent: float, device: torch.device) -> float:
+    """The largest share that any process has spent of its budget.
+
+    All must stop together, or the others would wait for ever, and learn at the same rate, or their weights would drift
+    apart: gradients alone are averaged, and every process has a clock of its own.
+    """
     if not dist.is_initialized():
-        return flag
-    vote = torch.tensor(float(flag), device=device)
-    dist.all_reduce(vote, op=dist.ReduceOp.MAX)
-    return bool(vote)
+        return spent
+    most = torch.tensor(spent, device=device, dtype=torch.float64)
+    dist.all_reduce(most, op=dist.ReduceOp.MAX)
+    return float(most)
 
 
 @contextmanager
