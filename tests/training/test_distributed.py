@@ -57,6 +57,34 @@ if __name__ == "__main__":
     assert not any("gloo" in name for name in threads), "a process group that is still alive aborts Python now and then"
 """
 
+CLOCKS = """
+import functools, itertools, json, os, sys
+from types import SimpleNamespace
+from safetensors.torch import save_file
+from graphbam.training import Budget, TrainConfig, loop, train
+from graphbam.training.step import Stepper
+
+if __name__ == "__main__":
+    folder, rank, rates = sys.argv[1], int(os.environ["RANK"]), []
+    store = {"init_method": f"file://{folder}/store", "rank": rank, "world_size": 2}
+    loop.dist.init_process_group = functools.partial(loop.dist.init_process_group, **store)
+    ticks = itertools.count(step=(1.0, 4.0)[rank])  # seconds that one step takes
+    loop.time = SimpleNamespace(monotonic=lambda: next(ticks))
+
+    class Watched(Stepper):
+        def step(self, batch, rate):
+            rates.append(rate)
+            super().step(batch, rate)
+            last = {name: p.detach().clone() for name, p in zip(self.names, self.parameters)}
+            save_file(last, folder + f"/last{rank}.safetensors")
+
+    loop.Stepper = Watched
+    config = TrainConfig.from_dict(json.load(open(folder + "/clocks.json")))
+    budget = Budget(minutes=1, decay=True, report_seconds=1e9, save_seconds=1e9)
+    train(config, folder + "/clocks", budget=budget, device="cpu")
+    json.dump(rates, open(folder + f"/rates{rank}.json", "w"))
+"""
+
 
 def wait(*processes):
     """All of them end well within a minute; none is left behind, nor any child of theirs."""
@@ -144,3 +172,17 @@ def test_two_processes_learn_what_one_learns_from_both(problem, folder):
     tensors, _ = read_tensors(folder / "run" / "checkpoint.safetensors")
     for (name, _), parameter in zip(stepper.network.named_parameters(), stepper.parameters, strict=True):
         assert_close(parameter.detach(), tensors[f"weight.{name}"], rtol=1e-3, atol=3e-4)
+
+
+def test_processes_whose_clocks_differ_learn_at_one_rate(tiny_training, tmp_path):
+    """The rate is that of the one that has spent most, and the weights of both stay the same."""
+    config = tiny_training(decay_share=0.5, final_rate=0.0, warmup_steps=1)
+    (tmp_path / "clocks.json").write_text(json.dumps(config.to_dict()))
+    (tmp_path / "clocks.py").write_text(CLOCKS)
+    wait(*(start(tmp_path / "clocks.py", tmp_path, RANK=str(rank), WORLD_SIZE="2") for rank in (0, 1)))
+    slow, fast = (json.loads((tmp_path / f"rates{rank}.json").read_text()) for rank in (0, 1))
+    progress = [4.0 * step / 60 for step in range(1, 15)]
+    assert slow == fast == pytest.approx([learning_rate(config, 9, share, decay=True) for share in progress])
+    assert fast[-1] < 0.2 * fast[0]
+    one, two = (load_file(tmp_path / f"last{rank}.safetensors") for rank in (0, 1))
+    assert all(torch.equal(one[name], two[name]) for name in one)

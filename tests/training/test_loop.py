@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from graphbam.nn.features import N_SIZES
 from graphbam.nn.layers import sees_samples
 from graphbam.nn.weights import RunProgress, load_colliders, load_weights, read_tensors, save_weights
 from graphbam.simulation.config import SimulationConfig
-from graphbam.training import Budget, TrainConfig, train
+from graphbam.training import Budget, TrainConfig, loop, train
 from graphbam.training.data import Batch
 from graphbam.training.loop import differing_fields, load_checkpoint, new_network, save_checkpoint
 from graphbam.training.objectives import EdgeTask
@@ -209,6 +210,18 @@ def test_the_weights_are_the_average(tiny_training, tmp_path):
     assert not all(torch.equal(state[name], tensors[f"weight.{name}"]) for name in state)
 
 
+def test_a_short_run_gives_what_it_learnt_instead_of_its_first_weights(tiny_training, tmp_path):
+    config = tiny_training(ema_decay=0.999)
+    last, shipped = (list[torch.Tensor]() for _ in range(2))
+    state = load_weights(run(config, tmp_path, 10)).network.state_dict()
+    tensors, first = read_tensors(tmp_path / "checkpoint.safetensors")[0], new_network(config, CPU).state_dict()
+    for name, value in state.items():
+        last.append((tensors[f"weight.{name}"] - first[name]).flatten())
+        shipped.append((value - first[name]).flatten())
+    share = torch.dot(torch.cat(shipped), torch.cat(last)) / torch.cat(last).square().sum()
+    assert 0.3 < share < 1  # of the way from the first to the last weights; .006 with the first ones in the average
+
+
 def test_only_three_files_are_left(tiny_training, tmp_path):
     run(tiny_training(), tmp_path, 2)
     names = {path.name for path in tmp_path.iterdir()}
@@ -216,8 +229,6 @@ def test_only_three_files_are_left(tiny_training, tmp_path):
 
 
 def test_poisoned_batches_are_counted_and_survived(monkeypatch, tiny_training, tmp_path):
-    from graphbam.training import loop
-
     class Poisoned(loop.Stream):
         def __iter__(self):
             for k, batch in enumerate(super().__iter__()):
@@ -364,6 +375,48 @@ def test_the_budget_counts_steps_over_continuations_and_minutes_from_now():
         Budget()
 
 
+def interrupt(monkeypatch, config, folder, budget, *, after, resume=False):
+    """Train, and be asked to stop once so many steps are done in all."""
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "stop_requested", lambda: nullcontext(lambda: len(log_of_any(folder)) >= after))
+        train(config, folder, budget=budget, device="cpu", resume=resume)
+
+
+def log_of_any(folder):
+    return log_of(folder) if (folder / "log.jsonl").exists() else []
+
+
+def test_an_interruption_does_not_change_the_rates(monkeypatch, tiny_training, tmp_path):
+    config = tiny_training(decay_share=0.5, final_rate=0.0, warmup_steps=1)
+    budget = Budget(steps=12, decay=True, report_seconds=0.0)
+    train(config, tmp_path / "whole", budget=budget, device="cpu")
+    interrupt(monkeypatch, config, tmp_path / "parts", budget, after=3)
+    interrupt(monkeypatch, config, tmp_path / "parts", budget, after=9, resume=True)
+    assert [line["step"] for line in log_of(tmp_path / "parts")][-1] == 9
+    train(config, tmp_path / "parts", budget=budget, device="cpu", resume=True)
+    whole, parts = ([line["rate"] for line in log_of(tmp_path / name)] for name in ("whole", "parts"))
+    assert whole == parts
+    assert whole[8] < 0.7 * whole[0]
+    one, two = (load_weights(tmp_path / name / "weights.safetensors").network for name in ("whole", "parts"))
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("before", [{"steps": 4, "decay": True}, {"steps": 4}, {"minutes": 1.0, "decay": True}])
+def test_another_budget_begins_at_the_peak_and_survives_an_interruption(monkeypatch, tiny_training, tmp_path, before):
+    config = tiny_training(decay_share=0.5, final_rate=0.0, warmup_steps=1)
+    interrupt(monkeypatch, config, tmp_path, Budget(**before, report_seconds=0.0), after=4)
+    budget = Budget(steps=12, decay=True, report_seconds=0.0)
+    interrupt(monkeypatch, config, tmp_path, budget, after=10, resume=True)
+    train(config, tmp_path, budget=budget, device="cpu", resume=True)
+    rates = [line["rate"] for line in log_of(tmp_path)][4:]
+    assert rates == pytest.approx([3e-3, 3e-3, 3e-3, 3e-3, 3e-3, 2.25e-3, 1.5e-3, 0.75e-3])
+
+
+def test_a_checkpoint_without_its_budget_goes_on_with_a_new_one():
+    assert Budget(steps=200, decay=True).begin(180, {}) == {"steps": 200, "decay": True, "first_step": 180}
+    assert Budget(minutes=5).begin(180, {"steps": None, "decay": False, "first_step": 7})["first_step"] == 180
+
+
 @pytest.mark.parametrize("wrong", [{"minutes": float("nan")}, {"minutes": -1.0}, {"steps": -5}])
 def test_a_budget_that_never_ends_or_ends_before_it_begins_is_refused(wrong):
     ((name, value),) = wrong.items()
@@ -491,7 +544,7 @@ def make_stepper(config, steps):
 
 
 def everything(stepper):
-    tensors = [*stepper.parameters, *stepper.average]
+    tensors = [*stepper.parameters, *stepper.average, *stepper.running]
     for parameter in stepper.parameters:
         tensors += [value for _, value in sorted(stepper.remembered(parameter).items())]
     return [tensor.detach().clone() for tensor in tensors]
@@ -505,9 +558,9 @@ def equal(tensors, others):
 def test_a_run_comes_back_bit_by_bit(tiny_training, tmp_path, steps):
     config, progress = tiny_training(), RunProgress(step=3, tables=18, seconds=1.5, skipped=1, history=({"step": 3.0},))
     stepper, fresh = make_stepper(config, steps), make_stepper(config, 0)
-    save_checkpoint(tmp_path / "c", stepper, config, progress)
+    save_checkpoint(tmp_path / "c", stepper, config, progress, {})
     found = load_checkpoint(tmp_path / "c", fresh, config)
-    assert found == progress
+    assert found == (progress, {})
     assert equal(everything(fresh), everything(stepper))
     if steps:
         assert not equal(fresh.average, fresh.parameters)
@@ -517,6 +570,17 @@ def test_a_run_comes_back_bit_by_bit(tiny_training, tmp_path, steps):
     for one in (stepper, fresh):
         one.step(batch, 1e-3)
     assert equal(everything(fresh), everything(stepper))
+
+
+def test_a_checkpoint_without_running_averages_goes_on_from_its_averages(tiny_training, tmp_path):
+    """Checkpoints once had averages that began at the first weights."""
+    config, stepper = tiny_training(), make_stepper(tiny_training(), 3)
+    kept = [average.clone() for average in stepper.average]
+    tensors = {n: v for n, v in stepper.tensors().items() if n != "unfilled" and not n.startswith("running.")}
+    fresh = make_stepper(config, 0)
+    fresh.restore(tensors)
+    assert equal(fresh.average, kept)
+    assert equal(fresh.parameters, stepper.parameters)
 
 
 @each(
@@ -529,7 +593,7 @@ def test_a_run_comes_back_bit_by_bit(tiny_training, tmp_path, steps):
 )
 def test_another_config_is_refused_by_field(tiny_training, tmp_path, change, words):
     config = tiny_training()
-    save_checkpoint(tmp_path / "c", make_stepper(config, 1), config, RunProgress())
+    save_checkpoint(tmp_path / "c", make_stepper(config, 1), config, RunProgress(), {})
     other = tiny_training(**change)
     with pytest.raises(WeightsError, match=words):
         load_checkpoint(tmp_path / "c", make_stepper(other, 0), other)
@@ -537,7 +601,7 @@ def test_another_config_is_refused_by_field(tiny_training, tmp_path, change, wor
 
 def test_fields_of_the_network_and_the_world_are_named_too(tiny_training, tiny_config, tmp_path):
     config = tiny_training()
-    save_checkpoint(tmp_path / "c", make_stepper(config, 1), config, RunProgress())
+    save_checkpoint(tmp_path / "c", make_stepper(config, 1), config, RunProgress(), {})
     other = tiny_training(
         network=tiny_config(bilinear_layers=1), simulation=dataclasses.replace(config.simulation, discrete=0.25)
     )
@@ -566,7 +630,7 @@ def test_a_weights_file_is_not_a_checkpoint(tiny_training, tmp_path):
 
 def test_a_checkpoint_is_not_a_weights_file(tiny_training, tmp_path):
     config = tiny_training()
-    save_checkpoint(tmp_path / "c", make_stepper(config, 1), config, RunProgress())
+    save_checkpoint(tmp_path / "c", make_stepper(config, 1), config, RunProgress(), {})
     with pytest.raises(WeightsError, match="holds weights of kind 'checkpoint', but 'edges' is needed here"):
         weights.load_weights(tmp_path / "c")
 
@@ -590,15 +654,15 @@ def killed(*_, **__):
 def test_the_previous_checkpoint_survives_a_failed_save(monkeypatch, tiny_training, tmp_path, where, how):
     config = tiny_training()
     stepper = make_stepper(config, 1)
-    save_checkpoint(tmp_path / "c", stepper, config, RunProgress(step=1))
+    save_checkpoint(tmp_path / "c", stepper, config, RunProgress(step=1), {})
     saved = everything(stepper)
     later = make_stepper(config, 2)
     monkeypatch.setattr(*where, how)
     with pytest.raises((ConfigError, KeyboardInterrupt)):
-        save_checkpoint(tmp_path / "c", later, config, RunProgress(step=2))
+        save_checkpoint(tmp_path / "c", later, config, RunProgress(step=2), {})
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
-    assert load_checkpoint(tmp_path / "c", later, config) == RunProgress(step=1)
+    assert load_checkpoint(tmp_path / "c", later, config) == (RunProgress(step=1), {})
     assert equal(everything(later), saved)
 
 

@@ -43,7 +43,7 @@ def test_steps_equal_plain_pytorch(rng, network):
     vectors = [p for p in twin.parameters() if p.ndim < 2]
     groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
     plain = torch.optim.AdamW(groups, betas=(0.9, 0.98), foreach=False, fused=False)
-    average = [p.detach().clone() for p in twin.parameters()]
+    visited = []
     for batch, rate in zip(batches(rng, 3), (1e-3, 3e-3, 2e-3), strict=True):
         batch = batch._replace(x_bmd=batch.x_bmd.double())
         stepper.step(batch, rate)
@@ -56,11 +56,47 @@ def test_steps_equal_plain_pytorch(rng, network):
         for group in plain.param_groups:
             group["lr"] = rate
         plain.step()
-        average = [0.9 * a + 0.1 * p.detach() for a, p in zip(average, twin.parameters(), strict=True)]
+        visited.append([p.detach().clone() for p in twin.parameters()])
     for found, expected in zip(stepper.network.parameters(), twin.parameters(), strict=True):
         assert_close(found, expected, rtol=1e-4, atol=1e-6)
-    for found, expected in zip(stepper.average, average, strict=True):
+    for found, *after in zip(stepper.average, *visited, strict=True):
+        expected = sum(share * p for share, p in zip((0.81, 0.9, 1.0), after, strict=True)) / 2.71
         assert_close(found, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("ema_decay", [0.0, 0.9, 0.999, 0.9999999])
+def test_first_weights_are_in_no_average(rng, network, ema_decay):
+    """After one step the average is the weights; after more, with a decay near one, their plain mean."""
+    stepper = make_stepper(network, ema_decay=ema_decay)
+    assert all(torch.equal(a, p) for a, p in zip(stepper.average, stepper.parameters, strict=True))
+    visited = []
+    for batch in batches(rng, 4):
+        stepper.step(batch, 1e-2)
+        visited.append([p.detach().clone() for p in stepper.parameters])
+        if len(visited) == 1:
+            assert_close(stepper.average, visited[0], rtol=1e-5, atol=1e-8)
+    shares = torch.tensor([ema_decay**k for k in (3, 2, 1, 0)])
+    for found, *after in zip(stepper.average, *visited, strict=True):
+        expected = torch.tensordot(shares / shares.sum(), torch.stack(after), 1)
+        assert_close(found, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_a_skipped_step_counts_in_the_average(rng, network):
+    stepper = make_stepper(network)
+    good, bad = batches(rng, 2)
+    bad.x_bmd.fill_(float("nan"))
+    for batch in (good, bad, bad):
+        stepper.step(batch, 1e-2)
+    assert_close(stepper.average, [p.detach() for p in stepper.parameters], rtol=1e-5, atol=1e-7)
+
+
+def test_an_average_that_starts_at_trained_weights_keeps_its_share_of_them(rng, network):
+    first = [p.detach().clone() for p in network.parameters()]
+    stepper = make_stepper(network)
+    stepper.start_average()
+    stepper.step(batches(rng, 1)[0], 1e-2)
+    expected = [0.9 * a + 0.1 * p.detach() for a, p in zip(first, stepper.parameters, strict=True)]
+    assert_close(stepper.average, expected, rtol=1e-5, atol=1e-7)
 
 
 def test_small_gradients_are_not_clipped(rng, network):

@@ -153,7 +153,7 @@ def simulated_answers(
 
 
 def worlds_unlike(config: SimulationConfig) -> SimulationConfig:
-    """Worlds that training did not have: mechanisms kept out of it, mixed within a table, and more of what spoils one.
+    """Worlds that training did not have: mechanisms of no preset, mixed within a table, and more of what spoils one.
 
     A direction that is only sure at home is worse than none: the temperatures of directions and paths are fitted here.
 

@@ -107,6 +107,7 @@ def fine_tune(
     network.load_state_dict(loaded.network.state_dict())
     task = AnswerTask() if loaded.gives_answers else EdgeTask()
     stepper = Stepper(network, task, weight_decay=0.0, clip_norm=1.0, ema_decay=0.98, capture=False)
+    stepper.start_average()
     rng = torch.Generator().manual_seed(seed)
     own = own_batches(rng, pairs, answers=loaded.gives_answers)
     simulated = _replay(loaded, seed, place) if replay else iter(())

@@ -51,7 +51,13 @@ _SHRINKING = ("sample_layers",)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Budget:
-    """When a run ends, and how often it speaks and saves. Steps count over all continuations, minutes from now."""
+    """When a run ends, and how often it speaks and saves. Steps count over all continuations, minutes from now.
+
+    The learning rate follows the share of the budget that is spent. A run that was interrupted and is resumed with as
+    many steps, and decay as before, has the rates that it would have had without the interruption. With another number
+    of steps, or decay where there was none, a new budget begins: the rate returns to its peak and, with decay, comes
+    down over the last part of the steps that are left. A budget of minutes is a new one every time.
+    """
 
     steps: int | None = None
     minutes: float | None = None
@@ -66,6 +72,21 @@ class Budget:
         for name in ("steps", "minutes"):
             if (most := getattr(self, name)) is not None and not most >= 0:  # nor is NaN
                 raise ConfigError(Setting(name, most), " is no end of a run; use a number of at least 0")
+
+    def begin(self, step: int, earlier: Mapping[str, Any]) -> dict[str, Any]:
+        """The budget as a checkpoint keeps it: its steps, and the one it began at, that of an `earlier` one if equal.
+
+        Examples
+        --------
+        >>> first = Budget(steps=200, decay=True).begin(0, {})
+        >>> Budget(steps=200, decay=True).begin(180, first)["first_step"]
+        0
+        >>> Budget(steps=400, decay=True).begin(200, first)["first_step"]
+        200
+        """
+        plan = {"steps": self.steps, "decay": self.decay}
+        same = self.steps is not None and plan.items() <= earlier.items()
+        return plan | {"first_step": earlier["first_step"] if same else step}
 
     def spent(self, step: int, seconds: float, first_step: int) -> float:
         """Share of the budget used, the larger of steps and time."""
@@ -187,13 +208,14 @@ class _Run:
     def begin(self, resume: bool, start: str | None) -> None:
         """Load a checkpoint or starting weights, or refuse to overwrite a run."""
         path = self.folder / RUN
+        earlier: Mapping[str, Any] = {}
         if resume:
-            self.progress = load_checkpoint(path, self.stepper, self.config)
+            self.progress, earlier = load_checkpoint(path, self.stepper, self.config)
         elif path.exists():
             raise WeightsError(f"{path} exists; continue it with --resume, or choose another folder")
         elif start is not None:
             self._start_from(start)
-        self.first_step = self.progress.step
+        self.plan = self.budget.begin(self.progress.step, earlier)
         self.first_seconds = self.progress.seconds
 
     def default_workers(self) -> int:
@@ -207,8 +229,9 @@ class _Run:
         with stop_requested() as stop:
             for batch in stream:
                 now = time.monotonic()
-                spent = self.budget.spent(self.progress.step, now - began, self.first_step)
-                if _any_process(spent >= 1 or stop(), self.device):
+                spent = self.budget.spent(self.progress.step, now - began, self.plan["first_step"])
+                spent = _most_of_any(1.0 if stop() else spent, self.device)
+                if spent >= 1:
                     break
                 self.step(batch, spent, now - began)
                 if now - last_report >= self.budget.report_seconds:
@@ -261,7 +284,7 @@ class _Run:
     def save(self) -> None:
         """Write the checkpoint, from the first process alone."""
         if self.rank == 0:
-            save_checkpoint(self.folder / RUN, self.stepper, self.config, self.progress)
+            save_checkpoint(self.folder / RUN, self.stepper, self.config, self.progress, self.plan)
 
     def finish(self) -> Path:
         """Save the checkpoint and the averaged weights."""
@@ -303,20 +326,26 @@ def compile_at_scale(network: Network, task: Task, device: torch.device) -> None
 # ── checkpoints: a whole run in one file ───────────────────────────────────────────────────────────────────────────
 
 
-def save_checkpoint(path: Path, stepper: Stepper, config: TrainConfig, progress: RunProgress) -> None:
-    """Write everything a run needs to go on, atomically."""
-    write_tensors(path, stepper.tensors(), Header(kind=CHECKPOINT, train=config.to_dict(), progress=progress))
+def save_checkpoint(
+    path: Path, stepper: Stepper, config: TrainConfig, progress: RunProgress, plan: Mapping[str, Any]
+) -> None:
+    """Write everything a run needs to go on, atomically; `plan` is from `Budget.begin`."""
+    header = Header(kind=CHECKPOINT, train=config.to_dict(), progress=progress, notes={"budget": dict(plan)})
+    write_tensors(path, stepper.tensors(), header)
 
 
-def load_checkpoint(path: Path, stepper: Stepper, config: TrainConfig) -> RunProgress:
-    """Restore a run in place; a checkpoint of another config is refused with the differing fields named."""
+def load_checkpoint(path: Path, stepper: Stepper, config: TrainConfig) -> tuple[RunProgress, Mapping[str, Any]]:
+    """Restore a run in place; how far it had come, and with which budget (none in checkpoints that did not keep it).
+
+    A checkpoint of another config is refused with the differing fields named.
+    """
     tensors, header = read_tensors(path)
     if header.kind != CHECKPOINT:
         raise WeightsError(f"{path} holds weights, not a checkpoint; start from it with --start instead of --resume")
     if differing := differing_fields(header.train or {}, config.to_dict()):
         raise WeightsError(f"{path} belongs to another run: {'; '.join(differing)}. Use its config or another folder")
     stepper.restore(tensors)
-    return header.progress or RunProgress()
+    return header.progress or RunProgress(), header.notes.get("budget", {})
 
 
 def differing_fields(stored: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> list[str]:
@@ -449,13 +478,17 @@ def _world_size() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def _any_process(flag: bool, device: torch.device) -> bool:
-    """Whether any process wants to stop: all must agree, or the others would wait for ever."""
+def _most_of_any(spent: float, device: torch.device) -> float:
+    """The largest share that any process has spent of its budget.
+
+    All must stop together, or the others would wait for ever, and learn at the same rate, or their weights would drift
+    apart: gradients alone are averaged, and every process has a clock of its own.
+    """
     if not dist.is_initialized():
-        return flag
-    vote = torch.tensor(float(flag), device=device)
-    dist.all_reduce(vote, op=dist.ReduceOp.MAX)
-    return bool(vote)
+        return spent
+    most = torch.tensor(spent, device=device, dtype=torch.float64)
+    dist.all_reduce(most, op=dist.ReduceOp.MAX)
+    return float(most)
 
 
 @contextmanager

@@ -21,8 +21,12 @@ from graphbam.training.muon import Muon
 Shapes = tuple[torch.Size, ...]
 """Shapes of all tensors of a batch."""
 
-WEIGHT, AVERAGE, MOMENT, TASK = "weight.", "average.", "optimizer.", "task."
-"""Prefixes in a checkpoint: weights, averages, what the optimiser remembers of each, what the task does."""
+WEIGHT, AVERAGE, RUNNING, MOMENT, TASK = "weight.", "average.", "running.", "optimizer.", "task."
+"""Prefixes in a checkpoint: weights, averages as they would be shipped and as they run on, what the optimiser remembers
+of each weight, what the task does."""
+
+UNFILLED = "unfilled"
+"""In a checkpoint, the share of the running averages that is still nothing (`Stepper.average`)."""
 
 
 def learning_rate(config: TrainConfig, step: int, progress: float, *, decay: bool) -> float:
@@ -77,7 +81,8 @@ class Stepper:
         self.task.state.to(device)
         self.rate = torch.zeros((), device=device)
         self.optimizers = self._optimizers(weight_decay, muon)
-        self.average = [p.detach().clone() for p in self.parameters]
+        self.running = [torch.zeros_like(p) for p in self.parameters]
+        self.unfilled = 1.0
         self.totals = torch.zeros(len(self.task.reported) + 3, device=device)  # gradient norm, skipped, steps
         self.graphs: dict[Shapes, _Captured | None] = {}
         self.skips: dict[Shape, Tensor] = {}
@@ -104,6 +109,7 @@ class Stepper:
     def step(self, batch: AnyBatch, rate: float) -> None:
         """Learn from one batch at a learning rate."""
         self.rate.fill_(rate)
+        self.unfilled *= self.ema_decay  # a step that is skipped moves the averages too, towards weights that stayed
         shapes = tuple(part.shape for part in batch)
         self.skips.setdefault(batch.shape, torch.zeros_like(self.rate))
         if not self.capture or shapes not in self.graphs:  # the first visit also compiles and allocates
@@ -132,18 +138,22 @@ class Stepper:
     def tensors(self) -> dict[str, Tensor]:
         """Everything that a run needs to go on: weights, averages, moments and what the task remembers."""
         tensors = {f"{TASK}{name}": value for name, value in self.task.state.state_dict().items()}
-        for name, parameter, average in zip(self.names, self.parameters, self.average, strict=True):
-            tensors |= {f"{WEIGHT}{name}": parameter, f"{AVERAGE}{name}": average}
+        tensors[UNFILLED] = torch.tensor(self.unfilled, dtype=torch.float64)
+        places = zip(self.names, self.parameters, self.average, self.running, strict=True)
+        for name, parameter, average, running in places:
+            tensors |= {f"{WEIGHT}{name}": parameter, f"{AVERAGE}{name}": average, f"{RUNNING}{name}": running}
             tensors |= {f"{MOMENT}{key}.{name}": value for key, value in self.remembered(parameter).items()}
         return {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from what `tensors` gave."""
+        """Go on from what `tensors` gave; from a checkpoint without running averages, with its averages as they are."""
         remembered = {name.removeprefix(TASK): value for name, value in tensors.items() if name.startswith(TASK)}
         self.task.state.load_state_dict(remembered)
-        for name, parameter, average in zip(self.names, self.parameters, self.average, strict=True):
+        self.unfilled = tensors[UNFILLED].item() if UNFILLED in tensors else 0.0
+        kept = RUNNING if UNFILLED in tensors else AVERAGE
+        for name, parameter, running in zip(self.names, self.parameters, self.running, strict=True):
             parameter.data.copy_(tensors[WEIGHT + name])
-            average.copy_(tensors[AVERAGE + name])
+            running.copy_(tensors[kept + name])
         places = dict(zip(self.names, self.parameters, strict=True))
         owners = {p: o for o in self.optimizers for group in o.param_groups for p in group["params"]}
         for parameter, optimizer in owners.items():
@@ -152,10 +162,26 @@ class Stepper:
             key, name = full.removeprefix(MOMENT).split(".", 1)
             owners[places[name]].state[places[name]][key] = tensors[full].to(places[name].device)
 
+    @property
+    def average(self) -> list[Tensor]:
+        """Weights after each step so far, averaged with `ema_decay`; before the first step, the weights as they are.
+
+        Running averages begin at zero, so that the random first weights are in none of them, and are divided by what
+        the steps have filled: 1 − decayⁿ after n of them.
+        """
+        if self.unfilled == 1:
+            return [p.detach() for p in self.parameters]
+        return [running / (1 - self.unfilled) for running in self.running]
+
     def start_average(self) -> None:
-        """Let the average begin at the weights as they are now."""
-        for average, parameter in zip(self.average, self.parameters, strict=True):
-            average.copy_(parameter.detach())
+        """Let the averages begin at the weights as they are now, which stay in them with a share of decayⁿ.
+
+        For weights that were trained already: after a few steps the mean of these alone would be noise around a start
+        that is better known, and after many it is the same.
+        """
+        self.unfilled = 0.0
+        for running, parameter in zip(self.running, self.parameters, strict=True):
+            running.copy_(parameter.detach())
 
     def averaged(self) -> Network:
         """A network of the same design with the averaged weights, on the CPU."""
@@ -172,7 +198,7 @@ class Stepper:
         for optimizer in self.optimizers:  # where this is set, they leave weights and moments as they were
             optimizer.found_inf = bad  # type: ignore[attr-defined]
             optimizer.step()
-        torch._foreach_lerp_(self.average, list[Tensor](self.parameters), 1 - self.ema_decay)
+        torch._foreach_lerp_(self.running, list[Tensor](self.parameters), 1 - self.ema_decay)
         with torch.no_grad():
             values = torch.stack([*parts, norm])
             one = torch.ones_like(bad)
