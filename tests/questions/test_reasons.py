@@ -111,6 +111,16 @@ def test_what_is_known_is_said():
     assert "a → b 0.10, b → a 0.10, open, since what depends on what does not tell, 0.80" in text
 
 
+def test_an_open_link_says_which_way_it_rather_points():
+    way_dd, said_dd = np.full((5, 5), 0.5), np.full((5, 5), 0.01)
+    way_dd[0, 1], way_dd[1, 0] = 0.02, 0.98
+    result = make_result({("a", "b"): 0.9, ("a", "c"): 0.2}, directions=way_dd, compelled=said_dd)
+    assert "If one must be named: b → a (0.98)" in str(result.why("a", "b"))
+    assert "If one must be named: b → a (0.98)" in str(result.why("b", "a"))
+    assert "must be named" not in str(result.why("a", "c"))  # no link is drawn
+    assert "must be named" not in str(make_result({("a", "b"): 0.9}).why("a", "b"))
+
+
 @each(("known", "word"), [({"required": ["a -- b"]}, "required"), ({"forbidden": ["a -- b"]}, "forbidden")])
 def test_what_the_user_decided_is_not_sold_as_evidence(known, word):
     knowledge = Knowledge(**known)

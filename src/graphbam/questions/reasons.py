@@ -87,6 +87,8 @@ class Reasons:
     """Which of the two had missing cells, and the share of them, which correlations count as they were filled in."""
     known_way: tuple[str, str] | None = None
     """Which way a link points by prior knowledge; None where that leaves it open."""
+    way: float | None = None
+    """Probability of a → b rather than b → a, given a link; None: not asked, or not of one pass."""
 
     @property
     def explained_by(self) -> tuple[str, ...]:
@@ -235,7 +237,15 @@ class Reasons:
                 f"The graph leaves the direction open, although on its own {way} is likelier (arrows are chosen "
                 "together, and with caution)."
             )
-        return [line, drawn]
+        return [line, drawn, *self._say_way()]
+
+    def _say_way(self) -> list[str]:
+        """Which way an open link rather points."""
+        if self.edge != "--" or self.way is None:
+            return []
+        way = f"{self.a} → {self.b}" if self.way >= 0.5 else f"{self.b} → {self.a}"
+        sure = max(self.way, 1 - self.way)
+        return [f"If one must be named: {way} ({sure:.2f}), by the shape of the relation and of the noise."]
 
     def _say_rest(self) -> list[str]:
         lines = []
@@ -331,6 +341,7 @@ def find_reasons(result: Result, a: str, b: str) -> Reasons:
         unlike=result.domain.get("verdict") == "outside",
         filled={name: share for name, share in result.provenance.get("missing", {}).items() if name in (a, b)},
         known_way=_find_known_way(result, a, b),
+        way=None if result.directions is None else float(result.arrow_probabilities[i, j]),
     )
 
 
