@@ -63,8 +63,8 @@ def read_edge(edge: EdgeLike) -> Edge:
 
     Examples
     --------
-    >>> str(read_edge(("a", "b"))), str(read_edge("a -> b"))
-    ('a -- b', 'a -> b')
+    >>> str(read_edge(("a", "b"))), str(read_edge("a -> b")), str(read_edge("a->b"))
+    ('a -- b', 'a -> b', 'a -> b')
     """
     parts = _split_edge(edge) if isinstance(edge, str) else _list_parts(edge)
     if isinstance(edge, Edge):
@@ -82,10 +82,10 @@ def read_edge(edge: EdgeLike) -> Edge:
 
 
 def _split_edge(text: str) -> list[str]:
-    for mark in ("->", "--"):
-        parts = text.split(f" {mark} ")
-        if len(parts) == 2:
-            return [parts[0].strip(), mark, parts[1].strip()]
+    for mark in (" -> ", " -- ", "->", "--"):  # with blanks first: names may hold the others
+        parts = [part.strip() for part in text.split(mark)]
+        if len(parts) == 2 and all(parts) and not parts[0].endswith(("-", "<")):
+            return [parts[0], mark.strip(), parts[1]]
     return [text]
 
 
