@@ -181,6 +181,22 @@ def test_a_first_row_with_a_gap_is_data(tmp_path):
     assert read_table(tmp_path / "t.csv").x_md.shape == (3, 3)
 
 
+@each("end", [",", ", ", ',""'])
+def test_a_delimiter_behind_each_row_moves_no_values(end, tmp_path):
+    lines = [f"{age},{dose},{cure}{end}" for age, dose, cure in [(20, 0, 1), (30, 2, 0), (40, 1, 1)]]
+    (tmp_path / "t.csv").write_text("\n".join(["age,dose,cure", *lines]))
+    table = read_table(tmp_path / "t.csv")
+    assert (table.names, table.x_md.tolist()) == (("age", "dose", "cure"), [[20, 0, 1], [30, 2, 0], [40, 1, 1]])
+    assert table.changes == ("every row ends in a delimiter, and the header does not: nothing was read behind it",)
+
+
+def test_row_labels_in_front_still_have_no_name(tmp_path):
+    (tmp_path / "t.csv").write_text("age,dose\nr1,20,\nr2,30,1\nr3,40,2\n")  # one cell too many, not always empty
+    table = read_table(tmp_path / "t.csv")
+    np.testing.assert_array_equal(table.x_md, [[20, np.nan], [30, 1], [40, 2]])
+    assert "row labels" in table.changes[0]
+
+
 def test_names_become_unique_without_clashing():
     names, changes = unique_names(["a", "a_2", "a", "a", None, float("nan"), ("x", "y"), 3])
     assert names == ("a", "a_2", "a_3", "a_4", "column_5", "column_6", "x_y", "3")
