@@ -283,7 +283,7 @@ def _code_text(column: pd.Series, cells: pd.Series, is_text: npt.NDArray[np.bool
         only = int(cells.index[at]) if n_text == 1 else None
         return Coded(None, problem, is_spoilt=2 * n_text <= cells.notna().sum(), only_text=only)
     words = cells.astype("str").where(cells.notna(), None)
-    units = (find_units(distinct) if len(distinct) > 2 else {}) if encode else list_units(distinct)
+    units = _list_all_units(distinct, encode)
     if len(units) > 1:
         beside = " beside ".join(map(_shorten, list(units.values())[:2]))
         mixed = f"numbers in more than one unit ({beside}): write all of them in one"
@@ -296,6 +296,14 @@ def _code_text(column: pd.Series, cells: pd.Series, is_text: npt.NDArray[np.bool
     codes = {level: float(k) for k, level in enumerate(levels)}
     waiting = tuple(levels) if rule == BY_FREQUENCY else ()
     return Coded(_look_up(words, codes), _spell_codes(codes, rule), levels=waiting)
+
+
+def _list_all_units(levels: Sequence[str], encode: bool) -> dict[str, str]:
+    """Units that numbers are in; of levels to be coded, also those of ranges. Two levels have no order to get wrong."""
+    if encode and len(levels) <= 2:
+        return {}
+    units = list_units(levels)
+    return units if len(units) > 1 or not encode else find_units(levels)
 
 
 def _spell_codes(codes: Mapping[Any, float], rule: str) -> str:

@@ -176,9 +176,14 @@ def _find_unit(match: re.Match[str]) -> str | None:
 
 def _is_unit(word: str, is_apart: bool) -> bool:
     """Whether a word behind numbers is their unit: identifiers (12a) and versions have some, too."""
-    if word[0] in "°‰" or re.split(r"[/·⁻^²³23]", word.replace("μ", "µ"))[0] in _GLUED:
+    if word[0] in "°‰" or _split_unit(word) in _GLUED:
         return True
     return is_apart and len(word) > 1 and word.lower() not in _NO_UNITS
+
+
+def _split_unit(word: str) -> str:
+    """The first of the units that a unit is made of: mg of mg/dL, m of m²."""
+    return re.split(r"[/·⁻^²³23]", word.replace("μ", "µ"))[0]
 
 
 def list_units(cells: Sequence[Any]) -> dict[str, str]:
@@ -188,15 +193,23 @@ def list_units(cells: Sequence[Any]) -> dict[str, str]:
     --------
     >>> list_units(["5 kg", "900 g", "7 kg"]), list_units(["12a", "13b"]), list_units(["5 kg", "7"])
     ({'kg': '5 kg', 'g': '900 g'}, {}, {})
+    >>> list_units(["20 °C", "68 °F"]), list_units(["5 €", "$7"]), list_units(["99 mg/dL", "1 low"])
+    ({'°C': '20 °C', '°F': '68 °F'}, {'€': '5 €', '$': '$7'}, {})
     """
     units: dict[str, str] = {}
     for cell in cells:
         match = _match_number(str(cell))
         unit = match and _find_unit(match)
-        if not unit or unit not in UNITS:
+        if not unit or not _is_known(unit):
             return {}
-        units.setdefault(unit, str(cell))
+        units.setdefault(unit.replace("μ", "µ"), str(cell))
     return units
+
+
+def _is_known(unit: str) -> bool:
+    """Whether it is surely a unit: one capital letter, as in 3C, may also be part of a name."""
+    first = _split_unit(unit)
+    return unit in UNITS or unit[0] in f"{_SIGNS}°‰" or (first in _GLUED and (len(first) > 1 or first != unit))
 
 
 def _fits(matches: Sequence[re.Match[str]], decimal: str) -> bool:
