@@ -212,6 +212,36 @@ def test_what_has_an_order_keeps_it():
     assert any("'tree': text coded by scores that follow the other columns" in change for change in table.changes)
 
 
+def test_steps_of_a_scale_are_coded_in_its_order_and_no_answers_are_gaps():
+    steps = ["strongly disagree", "disagree", "Agree", "agree", "strongly agree", "Don't know", "n.a."]
+    codes = [0, 1, 2, 2, 3, np.nan, np.nan]
+    rows = np.random.default_rng(0).integers(7, size=80)
+    frame = pd.DataFrame(
+        {"a": np.arange(80.0), "b": np.take(steps, rows), "pain": np.array(["none", "mild"])[rows % 2]}
+    )
+    table = read_table(frame, encode=True)
+    np.testing.assert_array_equal(table.x_md[:, 1:], np.column_stack([np.take(codes, rows), rows % 2]))
+    assert "'strongly agree' → 3); \"Don't know\" counts as missing" in table.changes[0]
+    said = frame.assign(b=np.array(["red", "blue", "Don't know"])[rows % 3])
+    assert not np.isnan(read_table(said, encode=True).x_md).any()  # beside other words it is a level
+
+
+@each("n_levels", [8, 9])
+def test_both_ends_of_the_levels_are_shown(n_levels):
+    levels = [f"{k}0 m" if k else "0 m" for k in range(n_levels)]
+    frame = {"a": np.arange(36.0), "size": [f"{levels[k % n_levels]} or so" for k in range(36)]}
+    (said,) = read_table(frame, encode=True).changes
+    assert f"'{n_levels - 1}0 m or so' → {n_levels - 1}" in said
+    assert said.count("→") == 8
+    assert ("…" in said) == (n_levels > 8)
+
+
+def test_codes_without_order_are_told_column_by_column():
+    frame = pd.DataFrame({"a": np.arange(60.0) % 7, "b": list("xyz") * 20, "c": list("xyz") * 20})
+    told = [change for change in read_table(frame, encode=True).changes if "text coded by" in change]
+    assert [change[:11] for change in told] == ["column 'b':", "column 'c':"]
+
+
 ORDERED = {
     "brackets": ["500-999", "1,000-4,999", "5,000+"],
     "units": ["500 m", "800 m", "1,500 m", "2,500 m and more"],

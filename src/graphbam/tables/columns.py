@@ -10,7 +10,9 @@ Text, categories and dates become numbers only when asked (``encode``), because 
 - dates and durations: days since the earliest, or more than the shortest; how dates may be written is in
   `graphbam.tables.spelling`;
 - ordered categories, and lists given by the user: the position in that order; or the numbers given by the user;
-- two levels: 0 and 1, in alphabetical order;
+- levels that are the steps of a known scale (strongly disagree … strongly agree; never, sometimes, always; mild,
+  moderate, severe): in the order of the scale, and answers such as "don't know" beside them are gaps;
+- two other levels: 0 and 1, in alphabetical order;
 - levels that begin with different numbers ("18–25", "26–35", "1,000+"): ordered by those numbers, and refused if they
   are in more than one unit ("900 g", "1.5 kg");
 - all other text is made of categories: every level gets the score that `scale_levels` finds in the other columns, and
@@ -39,10 +41,13 @@ from graphbam.errors import ConfigError, Setting
 from graphbam.tables.spelling import (
     LEVEL_WORDS,
     MISSING_WORDS,
+    NO_ANSWERS,
     UNITS,
     blank_missing,
     find_stray,
     list_units,
+    normalise_level,
+    rank_levels,
     read_dates,
     read_spelled,
 )
@@ -62,7 +67,7 @@ _TRUE_FALSE = {"true": 1.0, "false": 0.0}
 _LEADING_NUMBER = re.compile(r"\s*[<>≤≥~]?\s*([-+−]?\d+(?:[.,]\d+|['’\s]\d{3}(?!\d))*)")
 _WORD_AFTER_NUMBER = re.compile(r"\d\s*\+?\s*([^\W\d_]+)")
 _MAGNITUDES = frozenset({"k", "K", "M", "thousand", "million", "mio", "billion", "bn"})
-_SHOWN_LEVELS = 4
+_SHOWN_LEVELS = 8
 
 
 @dataclass(frozen=True)
@@ -292,6 +297,25 @@ def _code_text(column: pd.Series, cells: pd.Series, is_text: npt.NDArray[np.bool
         return Coded(None, problem, is_label=_are_labels(cells))
     if _are_labels(cells.dropna()) and n_text > 2:
         return Coded(None, f"text in which all {n_text} entries differ, so it cannot be coded", is_label=True)
+    return _code_scale(words) or _code_levels(words)
+
+
+def _code_scale(words: pd.Series) -> Coded | None:
+    """The steps of a known scale in their order; what is no answer beside them is a gap. None if they are none."""
+    levels = sorted(words.dropna().unique())
+    silent = [level for level in levels if normalise_level(level) in NO_ANSWERS]
+    ranks = rank_levels([level for level in levels if level not in silent])
+    if not ranks:
+        return None
+    codes = {level: float(ranks[level]) for level in sorted(ranks, key=lambda level: ranks[level])}
+    counts = "counts" if len(silent) == 1 else "count"
+    gaps = f"; {', '.join(map(repr, silent))} {counts} as missing" if silent else ""
+    return Coded(
+        _look_up(words, codes), f"{_spell_codes(codes, 'in the order of the scale that its levels name')}{gaps}"
+    )
+
+
+def _code_levels(words: pd.Series) -> Coded:
     levels, rule = order_levels(words.dropna().tolist())
     codes = {level: float(k) for k, level in enumerate(levels)}
     waiting = tuple(levels) if rule == BY_FREQUENCY else ()
@@ -308,8 +332,10 @@ def _list_all_units(levels: Sequence[str], encode: bool) -> dict[str, str]:
 
 def _spell_codes(codes: Mapping[Any, float], rule: str) -> str:
     numbers = {level: f"{code:.3g}".replace("-", "−") for level, code in codes.items()}
-    shown = ", ".join(f"{level!r} → {numbers[level]}" for level in list(codes)[:_SHOWN_LEVELS])
-    dots = f", … {len(codes)} levels" if len(codes) > _SHOWN_LEVELS else ""
+    pairs = [f"{level!r} → {number}" for level, number in numbers.items()]
+    is_long = len(pairs) > _SHOWN_LEVELS
+    shown = ", ".join([*pairs[: _SHOWN_LEVELS - 1], "…", pairs[-1]] if is_long else pairs)
+    dots = f": {len(codes)} levels" if is_long else ""
     doubtful = [repr(level) for level in codes if str(level).lower() in LEVEL_WORDS]
     is_level = "".join(f"; {level} counts as a level (empty such cells if they are gaps)" for level in doubtful)
     return f"text coded {rule} ({shown}{dots}){is_level}"
@@ -325,7 +351,13 @@ def _shorten(cell: Any, width: int = 30) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-BY_FREQUENCY = "by falling frequency"
+BY_FREQUENCY, BY_SCORES = "by falling frequency", "by scores that follow the other columns"
+"""Rules that give levels numbers without an order; `graphbam.questions.sizes` looks for them in `Result.changes`."""
+
+
+def has_no_order(note: str) -> bool:
+    """Whether a column was coded in a way that gives larger numbers no meaning."""
+    return note.startswith((f"text coded {BY_FREQUENCY}", f"text coded {BY_SCORES}"))
 
 
 def order_levels(words: Sequence[str]) -> tuple[list[str], str]:
@@ -461,7 +493,7 @@ def _score_levels(one: Coded, y_mp: Matrix, spectrum: tuple[float, ...]) -> Code
     left, strengths, _ = np.linalg.svd(means_kp, full_matrices=False)
     score_k = _settle_sign(left[:, 0] / root_k * np.sqrt(count_k.sum()), count_k, sums_kp)
     if strengths[0] > _largest_by_chance(spectrum, len(count_k)):
-        rule, order = "by scores that follow the other columns", np.argsort(score_k)
+        rule, order = BY_SCORES, np.argsort(score_k)
         codes = {one.levels[k]: float(score_k[k]) for k in order}
     else:  # ties are decided by the scores, which do not depend on the names of levels
         rule, order = f"{BY_FREQUENCY}, since the other columns do not tell them apart", np.lexsort((score_k, -count_k))

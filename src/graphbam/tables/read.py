@@ -21,7 +21,16 @@ import numpy.typing as npt
 import pandas as pd
 
 from graphbam.errors import Setting, TableError, spell_count
-from graphbam.tables.columns import MOST_LEVELS, Coded, Encode, check_encode, code_column, is_asked, scale_levels
+from graphbam.tables.columns import (
+    MOST_LEVELS,
+    Coded,
+    Encode,
+    check_encode,
+    code_column,
+    has_no_order,
+    is_asked,
+    scale_levels,
+)
 from graphbam.tables.formats import LONG, PACKINGS, PART, SUFFIXES, ZIP, find_suffix, parse_file, parse_long
 from graphbam.tables.limit import ALL, RowLimit
 from graphbam.tables.spelling import names_targets
@@ -363,12 +372,18 @@ def _code_columns(
         _refuse_columns(unreadable, source, encode, targets)
     coded = scale_levels(coded)
     warnings += [*_warn_of_levels(coded), *_warn_of_targets(targets)]
-    for note in dict.fromkeys(one.note for one in coded.values() if one.note):
-        about = [name for name, one in coded.items() if one.note == note]
-        changes.append(f"{spell_columns(about)}: {note}")
+    changes += _tell_of_codes(coded)
     if not coded:
         return (), np.empty((len(frame), 0))
     return tuple(coded), np.column_stack([one.values for one in coded.values() if one.values is not None])
+
+
+def _tell_of_codes(coded: Mapping[str, Coded]) -> list[str]:
+    """How columns were coded, those alike in one sentence; codes without order one by one, as `Result.effects` asks."""
+    together = [one.note for one in coded.values() if one.note and not has_no_order(one.note)]
+    said = {note: [name for name, one in coded.items() if one.note == note] for note in together}
+    alone = [(note, [name]) for name, one in coded.items() if has_no_order(note := one.note)]
+    return [f"{spell_columns(about)}: {note}" for note, about in [*said.items(), *alone]]
 
 
 def _warn_of_levels(coded: Mapping[str, Coded]) -> list[str]:
