@@ -197,6 +197,13 @@ def test_row_labels_in_front_still_have_no_name(tmp_path):
     assert "row labels" in table.changes[0]
 
 
+def test_levels_go_by_names_that_are_numbers():
+    frame = pd.DataFrame({0: ["lo", "hi"] * 6, 1: range(12)})
+    assert read_table(frame, encode={0: ["lo", "hi"]}).x_md[:2, 0].tolist() == [0, 1]
+    with pytest.raises(TableError, match="encode names the column '2', which the table does not have"):
+        read_table(frame, encode={2: ["lo", "hi"]})
+
+
 def test_names_become_unique_without_clashing():
     names, changes = unique_names(["a", "a_2", "a", "a", None, float("nan"), ("x", "y"), 3])
     assert names == ("a", "a_2", "a_3", "a_4", "column_5", "column_6", "x_y", "3")

@@ -70,6 +70,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     >>> table.names, table.x_md[1].tolist()
     (('a', 'b'), [2.0, nan])
     """
+    encode = {str(name): levels for name, levels in encode.items()} if isinstance(encode, Mapping) else encode
     named = check_encode(encode)
     frame, source, found, n_rows, rows = data if isinstance(data, Loaded) else load_frame(data, limit)
     labels = [] if isinstance(frame.index, pd.RangeIndex) else [str(label) for label in frame.index]
