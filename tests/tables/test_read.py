@@ -204,6 +204,12 @@ def test_levels_go_by_names_that_are_numbers():
         read_table(frame, encode={2: ["lo", "hi"]})
 
 
+@each("label", [None, np.nan, pd.NA, pd.NaT])
+def test_missing_labels_get_names(label):
+    frame = FRAME.set_axis(pd.Index(["a", label, "c"], dtype=object), axis=1)
+    assert read_table(frame).names == ("a", "column_2", "c")
+
+
 def test_names_become_unique_without_clashing():
     names, changes = unique_names(["a", "a_2", "a", "a", None, float("nan"), ("x", "y"), 3])
     assert names == ("a", "a_2", "a_3", "a_4", "column_5", "column_6", "x_y", "3")

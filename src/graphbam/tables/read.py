@@ -333,7 +333,8 @@ def _clean_label(label: Any) -> str:
     """Text without outer spaces; characters that no file format can carry become '�'."""
     if isinstance(label, tuple):
         label = "_".join(str(part) for part in label if str(part))
-    text = "" if label is None or label is pd.NaT or label != label else str(label).strip()
+    is_missing = label is None or label is pd.NA or label is pd.NaT or label != label
+    text = "" if is_missing else str(label).strip()
     return _UNWRITABLE.sub("�", text)
 
 
