@@ -210,6 +210,31 @@ def test_missing_labels_get_names(label):
     assert read_table(frame).names == ("a", "column_2", "c")
 
 
+class FakeDask:
+    columns = ("a", "b", "c")
+
+    def compute(self):
+        return FRAME
+
+    def __array__(self, *_, **__):
+        return X
+
+
+class FakeSpark:
+    columns = ("a", "b", "c")
+
+    def __array__(self, *_, **__):
+        return X
+
+
+def test_tables_in_pieces_keep_their_names_and_unknown_ones_are_refused():
+    table = read_table(FakeDask())
+    assert table.names == ("a", "b", "c")
+    assert np.array_equal(table.x_md, X)
+    with pytest.raises(TableError, match="a FakeSpark is not known as a table. Turn it into a pandas DataFrame first"):
+        read_table(FakeSpark())
+
+
 def test_names_become_unique_without_clashing():
     names, changes = unique_names(["a", "a_2", "a", "a", None, float("nan"), ("x", "y"), 3])
     assert names == ("a", "a_2", "a_3", "a_4", "column_5", "column_6", "x_y", "3")

@@ -236,6 +236,8 @@ def _load_memory(data: Any) -> tuple[pd.DataFrame, str]:
         return _load_anndata(data), "an AnnData"
     if hasattr(data, "collect") and hasattr(data, "lazy"):  # polars.LazyFrame
         data = data.collect()
+    if hasattr(data, "compute") and hasattr(data, "columns"):  # dask
+        return _load_memory(data.compute())[0], f"a {type(data).__name__}"
     if hasattr(data, "get_column") and hasattr(data, "columns"):  # polars, which needs pyarrow for its own to_pandas
         return pd.DataFrame({name: _load_polars(data.get_column(name)) for name in data.columns}), "a polars DataFrame"
     if hasattr(data, "to_pandas"):
@@ -244,6 +246,8 @@ def _load_memory(data: Any) -> tuple[pd.DataFrame, str]:
         return _load_mapping(data), "a mapping"
     if isinstance(data, (list, tuple)) and data and all(isinstance(row, Mapping) for row in data):
         return pd.DataFrame(list(data)), "a list of records"
+    if hasattr(data, "columns"):  # as an array it would lose its names
+        raise TableError(f"a {type(data).__name__} is not known as a table. Turn it into a pandas DataFrame first.")
     return _load_array(data), "an array"
 
 
