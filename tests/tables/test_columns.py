@@ -226,6 +226,19 @@ def test_steps_of_a_scale_are_coded_in_its_order_and_no_answers_are_gaps():
     assert not np.isnan(read_table(said, encode=True).x_md).any()  # beside other words it is a level
 
 
+def test_categories_called_by_whole_numbers_are_levels_where_they_may_be_coded():
+    site = np.random.default_rng(0).integers(3, size=90)
+    y = np.array([0.0, 5.0, 1.0])[site] + np.arange(90) / 90
+    frame = pd.DataFrame({"y": y, "site": pd.Categorical(np.array([10, 9, 200])[site])})
+    plain, coded = read_table(frame), read_table(frame, encode=True)
+    assert plain.x_md[:, 1].tolist() == np.array([10, 9, 200])[site].tolist()
+    assert "column 'site': categories that are numbers, read as these numbers" in plain.changes[0]
+    assert coded.changes[0].startswith("column 'site': text coded by scores that follow the other columns")
+    assert abs(np.corrcoef(coded.x_md.T)[0, 1]) > 0.9 > abs(np.corrcoef(plain.x_md.T)[0, 1])
+    as_numbers = frame.assign(site=frame["site"].cat.as_ordered())
+    assert np.array_equal(read_table(as_numbers, encode=True).x_md, plain.x_md)
+
+
 @each("n_levels", [8, 9])
 def test_both_ends_of_the_levels_are_shown(n_levels):
     levels = [f"{k}0 m" if k else "0 m" for k in range(n_levels)]

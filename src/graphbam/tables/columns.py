@@ -15,6 +15,7 @@ Text, categories and dates become numbers only when asked (``encode``), because 
 - two other levels: 0 and 1, in alphabetical order;
 - levels that begin with different numbers ("18–25", "26–35", "1,000+"): ordered by those numbers, and refused if they
   are in more than one unit ("900 g", "1.5 kg");
+- unordered categories (pandas) that are three or more whole numbers are names, like other text;
 - all other text is made of categories: every level gets the score that `scale_levels` finds in the other columns, and
   where these say nothing of the levels, 0 for the most frequent one, 1 for the next …
 
@@ -207,11 +208,26 @@ def _look_up(cells: pd.Series, codes: Mapping[Any, float]) -> Vector:
 def _code_categories(column: pd.Series, encode: bool) -> Coded:
     categories = column.cat.categories
     if pd.api.types.is_numeric_dtype(categories):
-        return Coded(_as_floats(column.astype(categories.dtype if not column.hasnans else np.float64)))
+        return _code_numbered(column, encode)
     if column.cat.ordered and encode:
         codes = column.cat.codes.to_numpy(np.float64)
         return Coded(np.where(codes < 0, np.nan, codes), f"coded 0 … {len(categories) - 1} in its category order")
     return _code_objects(column.astype(object), encode)
+
+
+def _code_numbered(column: pd.Series, encode: bool) -> Coded:
+    """Categories that are numbers. Three or more whole ones without an order are names, if they may be coded."""
+    dtype = column.cat.categories.dtype
+    present = column.cat.remove_unused_categories().cat.categories
+    are_names = not column.cat.ordered and pd.api.types.is_integer_dtype(dtype) and 2 < len(present) <= MOST_LEVELS
+    if not are_names:
+        return Coded(_as_floats(column.astype(dtype if not column.hasnans else np.float64)))
+    if encode:
+        words = column.astype(object).map(str, na_action="ignore")
+        return _number_levels(words, *_order_by_count(Counter(words.dropna())))
+    values = _as_floats(column.astype(np.float64))
+    levels = Setting("encode", True).as_both()
+    return Coded(values, f"categories that are numbers, read as these numbers ({levels}, makes levels of them)")
 
 
 def _code_dates(column: pd.Series, encode: bool) -> Coded:
@@ -310,13 +326,15 @@ def _code_scale(words: pd.Series) -> Coded | None:
     codes = {level: float(ranks[level]) for level in sorted(ranks, key=lambda level: ranks[level])}
     counts = "counts" if len(silent) == 1 else "count"
     gaps = f"; {', '.join(map(repr, silent))} {counts} as missing" if silent else ""
-    return Coded(
-        _look_up(words, codes), f"{_spell_codes(codes, 'in the order of the scale that its levels name')}{gaps}"
-    )
+    told = _spell_codes(codes, "in the order of the scale that its levels name")
+    return Coded(_look_up(words, codes), f"{told}{gaps}")
 
 
 def _code_levels(words: pd.Series) -> Coded:
-    levels, rule = order_levels(words.dropna().tolist())
+    return _number_levels(words, *order_levels(words.dropna().tolist()))
+
+
+def _number_levels(words: pd.Series, levels: Sequence[str], rule: str) -> Coded:
     codes = {level: float(k) for k, level in enumerate(levels)}
     waiting = tuple(levels) if rule == BY_FREQUENCY else ()
     return Coded(_look_up(words, codes), _spell_codes(codes, rule), levels=waiting)
@@ -378,6 +396,10 @@ def order_levels(words: Sequence[str]) -> tuple[list[str], str]:
     starts = _read_starts(list(counts))
     if len(counts) == len(set(starts.values())):
         return sorted(counts, key=lambda word: starts[word]), "by the number each level begins with"
+    return _order_by_count(counts)
+
+
+def _order_by_count(counts: Mapping[str, int]) -> tuple[list[str], str]:
     return sorted(counts, key=lambda word: (-counts[word], word)), BY_FREQUENCY
 
 
