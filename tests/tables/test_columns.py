@@ -116,6 +116,15 @@ def test_numbers_that_are_given_are_used():
         read_table(frame, encode={"m": ["low"]})
 
 
+def test_durations_of_arrow_are_durations():
+    pytest.importorskip("pyarrow")
+    days = pd.Series(pd.to_timedelta([3, 1, None, 2], unit="D")).astype("duration[ms][pyarrow]")
+    coded = code_column(days, "wait", encode=True)
+    np.testing.assert_array_equal(coded.values, [2, 0, np.nan, 1])
+    assert coded.note == "durations coded as days more than the shortest"
+    assert code_column(days, "wait").note.startswith("durations (first: row 1, 3 days")
+
+
 def test_durations_are_told_as_such():
     long = pd.to_timedelta(["1 day", "3 days", "5 hours"])
     assert code_column(pd.Series(long), "v", encode=True).note == "durations coded as days more than the shortest"

@@ -231,7 +231,7 @@ def test_tables_in_pieces_keep_their_names_and_unknown_ones_are_refused():
     table = read_table(FakeDask())
     assert table.names == ("a", "b", "c")
     assert np.array_equal(table.x_md, X)
-    with pytest.raises(TableError, match="a FakeSpark is not known as a table. Turn it into a pandas DataFrame first"):
+    with pytest.raises(TableError, match=r"a FakeSpark is not known as a table. Turn it into a pandas DataFrame first"):
         read_table(FakeSpark())
 
 
@@ -363,6 +363,7 @@ CODED = {
     "ordered categories": (pd.Categorical(["hi", "lo", None], ["lo", "mid", "hi"], ordered=True), [2, 0, np.nan]),
     "categories of numbers": (pd.Categorical([3.5, 1.0, None]), [3.5, 1.0, np.nan]),
     "durations": (pd.to_timedelta(["1 day", "3 days", None]), [0, 2, np.nan]),
+    "durations of Python": (pd.Series([timedelta(days=1), np.timedelta64(3, "D"), None], dtype=object), [0, 2, np.nan]),
     "time zones": (pd.to_datetime(["2024-01-01", "2024-01-02"]).tz_localize("Europe/Rome"), [0, 1]),
     "months": (pd.PeriodIndex(["2024-01", "2024-03"], freq="M"), [0, 60]),
     "booleans with gaps": (pd.array([True, None, False], dtype="boolean"), [1, np.nan, 0]),

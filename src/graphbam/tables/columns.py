@@ -31,6 +31,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -172,8 +173,10 @@ def code_column(column: pd.Series, name: str, encode: Encode = False) -> Coded:
         return Coded(_as_floats(column))
     if isinstance(column.dtype, pd.CategoricalDtype):
         return _code_categories(column, encode)
-    if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
+    if types.is_datetime64_any_dtype(column):
         return _code_dates(column, encode)
+    if _are_durations(column):
+        return _code_dates(pd.to_timedelta(column.astype(object)), encode)
     if isinstance(column.dtype, pd.PeriodDtype):
         return _code_dates(column.dt.to_timestamp(), encode)
     return _code_objects(column, encode)
@@ -181,6 +184,14 @@ def code_column(column: pd.Series, name: str, encode: Encode = False) -> Coded:
 
 def _as_floats(column: pd.Series) -> Vector:
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _are_durations(column: pd.Series) -> bool:
+    """Whether a column holds durations: of numpy, of arrow, or as objects of Python."""
+    if column.dtype != object:
+        return getattr(column.dtype, "kind", "") == "m"
+    cells = column.dropna()
+    return len(cells) > 0 and all(isinstance(cell, (timedelta, np.timedelta64)) for cell in cells)
 
 
 def _code_given_levels(column: pd.Series, levels: Levels) -> Coded:
