@@ -197,6 +197,15 @@ def test_row_labels_in_front_still_have_no_name(tmp_path):
     assert "row labels" in table.changes[0]
 
 
+def test_an_index_with_a_name_is_told_of():
+    frame = FRAME.assign(age=range(12))
+    table = read_table(frame.set_index("age"))
+    assert table.names == ("a", "b", "c")
+    assert table.changes == ("'age' is the index and no column: left out (reset_index makes a column of it)",)
+    assert read_table(frame.set_index(["age", "a"])).changes[0].startswith("'age', 'a' are the index and no columns")
+    assert read_table(frame.set_axis(list("abcdefghijkl"))).changes == ()
+
+
 def test_levels_go_by_names_that_are_numbers():
     frame = pd.DataFrame({0: ["lo", "hi"] * 6, 1: range(12)})
     assert read_table(frame, encode={0: ["lo", "hi"]}).x_md[:2, 0].tolist() == [0, 1]

@@ -74,10 +74,11 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     named = check_encode(encode)
     frame, source, found, n_rows, rows = data if isinstance(data, Loaded) else load_frame(data, limit)
     labels = [] if isinstance(frame.index, pd.RangeIndex) else [str(label) for label in frame.index]
+    unread = _tell_of_index(frame.index)
     frame = frame.reset_index(drop=True) if rows is None else frame.set_axis(pd.Index(rows), axis=0)
     names, renamed = unique_names(list(frame.columns))
     frame = frame.set_axis(pd.Index(names, dtype=object), axis=1)
-    changes = [*found, *renamed]
+    changes = [*found, *unread, *renamed]
     frame = _drop_columns(frame, drop, changes)
     for unknown in (name for name in named if name not in frame.columns):
         near = not_among(unknown, list(frame.columns))
@@ -331,6 +332,15 @@ def unique_names(labels: Sequence[Any]) -> tuple[tuple[str, ...], list[str]]:
             shown = ", ".join(repr(names[k]) for k in places[:4]) + (", …" if len(places) > 4 else "")
             changes.append(f"columns {name!r} share a name: renamed to {shown}")
     return tuple(names), sorted(changes)
+
+
+def _tell_of_index(index: pd.Index) -> list[str]:
+    """Name an index that was a column before, and may be missed."""
+    names = [repr(name) for name in index.names if _clean_label(name) not in ("", "Unnamed: 0")]
+    if not names:
+        return []
+    what = "is the index and no column" if len(names) == 1 else "are the index and no columns"
+    return [f"{', '.join(names)} {what}: left out (reset_index makes a column of it)"]
 
 
 def _clean_label(label: Any) -> str:
