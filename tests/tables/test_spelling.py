@@ -168,6 +168,7 @@ SCALES = [
     "LOW, medium, high",
     "S, M, L, XL",
     "low, high",
+    "lo, mid, hi",
     "no, maybe, yes",
 ]
 

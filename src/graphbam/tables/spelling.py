@@ -37,7 +37,8 @@ _SCALES = (
     "very poor, very bad, terrible; poor, bad; fair, average, acceptable, satisfactory, ok, okay, neutral; good; "
     "very good; excellent, outstanding",
     "none, no, absent; minimal, very mild; mild; moderate; moderately severe; severe; very severe, extreme",
-    "none, zero; very low, minimal; low; medium, mid, moderate, normal, average, intermediate; high; very high",
+    "none, zero; very low, minimal; low, lo; medium, med, mid, moderate, normal, average, intermediate; high, hi; "
+    "very high",
     "xs, extra small, very small, tiny; s, small; m, medium; l, large, big; xl, extra large, very large, huge; xxl",
     "very short; short; medium, average, normal; long, tall; very long, very tall",
     "very slow; slow; medium, moderate, average, normal; fast; very fast",
@@ -220,8 +221,11 @@ def _find_unit(match: re.Match[str]) -> str | None:
     if len(signs) > 1 or word in _SIGNS:
         return "".join(signs) if len(signs) <= 1 else None
     unit = word.removesuffix("s") if len(word) > 2 else word
-    is_apart = bool(match[6]) or match[4] != match[4].rstrip()
-    return unit if _is_unit(unit, is_apart) else None
+    return unit if _is_unit(unit, _stands_apart(match)) else None
+
+
+def _stands_apart(match: re.Match[str]) -> bool:
+    return bool(match[6]) or match[4] != match[4].rstrip()
 
 
 def _is_unit(word: str, is_apart: bool) -> bool:
@@ -250,7 +254,8 @@ def list_units(cells: Sequence[Any]) -> dict[str, str]:
     for cell in cells:
         match = _match_number(str(cell))
         unit = match and _find_unit(match)
-        if not unit or not _is_known(unit):
+        is_degree = unit in ("C", "F") and match is not None and _stands_apart(match)  # 20 C, but not room 20C
+        if not unit or not (_is_known(unit) or is_degree):
             return {}
         units.setdefault(unit.replace("μ", "µ"), str(cell))
     return units
