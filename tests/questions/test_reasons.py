@@ -249,3 +249,18 @@ def test_rows_that_an_experiment_set_are_told(rng):
     result = gb.infer(pd.DataFrame({"x": x, "y": y, "z": rng.normal(size=300)}), interventions=mask)
     said = "40% of y was set by experiments: correlations count these rows too."
     assert [said in str(result.why(*pair)) for pair in (("x", "y"), ("z", "y"), ("x", "z"))] == [True, True, False]
+
+
+@each(
+    "word",
+    ["text coded by scores that follow the other columns ('x' → 0)", "text coded by falling frequency ('x' → 0)"],
+)
+def test_codes_without_order_have_correlations_without_sign(known, word):
+    for sign in (1, -1):
+        sample = known.sample * [sign, 1, 1, 1, 1]
+        result = dataclasses.replace(known, sample=sample, changes=(f"column 'a': {word}",))
+        text = str(result.why("a", "b"))
+        assert "correlation −" not in text
+        assert "The levels of a have no order: correlations are given without a sign." in text
+        assert "no order" not in str(result.why("b", "c"))
+    assert "correlation −" in str(dataclasses.replace(known, sample=sample).why("a", "b"))

@@ -8,7 +8,7 @@ from beliefs import NAMES, beliefs, make_result
 from cases import each
 from graphbam.errors import ResultError
 from graphbam.questions.rows import Rows
-from graphbam.questions.sizes import measure_pair
+from graphbam.questions.sizes import _take_sign, find_unordered, measure_pair
 from graphbam.tables.gaps import fill_gaps
 
 
@@ -249,6 +249,35 @@ def test_what_never_varies_has_no_size(rng):
     table = make_result({("a", "b"): 0.9}, sample=sample).effects()
     assert table["size"].isna().all()
     assert set(table["sign"]) == {"unclear"}
+
+
+def answers(n_rows=400):
+    """Two answers of people, of which one falls as the other rises, and a category."""
+    x, y, z, e = np.random.default_rng(0).normal(size=(4, n_rows))
+    y = y - 1.5 * x
+    words = np.array(["strongly disagree", "disagree", "neutral", "agree", "strongly agree"])
+    cut = {name: words[np.digitize(v, np.quantile(v, [0.2, 0.4, 0.6, 0.8]))] for name, v in {"x": x, "y": y}.items()}
+    z = z + y
+    return pd.DataFrame(cut).assign(z=z, tree=np.array(["fir", "oak", "elm"])[np.digitize(z + e / 2, [-1, 1])])
+
+
+def test_codes_without_order_have_no_sign_and_scales_have_theirs():
+    result = gb.infer(answers(), encode=True)
+    table = result.effects()
+    ends = table[["a", "b"]].apply(frozenset, axis=1)
+    of_tree = table[["tree" in pair for pair in ends]]
+    assert len(of_tree)
+    assert (of_tree["sign"] == "no order").all()
+    assert (of_tree["size"] > 0).all()
+    assert (of_tree["low"] < of_tree["high"]).all()
+    assert table.loc[ends == {"x", "y"}, "sign"].tolist() == ["−"]
+    assert find_unordered(result) == {"tree"}
+
+
+@each("sign, told", [("+", "no order"), ("unclear", "unclear"), ("not monotone", "no order")])
+def test_sizes_without_sign_keep_their_limits(sign, told):
+    line = {"size": -0.3, "low": -0.5, "high": 0.1, "sign": sign}
+    assert _take_sign(line) == {"size": 0.3, "low": -0.1, "high": 0.5, "sign": told}
 
 
 def test_a_result_without_rows_or_links_says_so(tmp_path):

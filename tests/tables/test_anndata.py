@@ -39,6 +39,16 @@ def test_a_layer_of_some_genes_is_a_table(cells):
     assert np.array_equal(from_anndata(cells), cells.X.toarray())
 
 
+@pytest.mark.filterwarnings("ignore:Variable names are not unique")
+def test_flags_go_by_place_where_genes_share_a_name():
+    var = pd.DataFrame({"keep": [True, False, True]}, index=["A", "A", "B"])
+    data = anndata.AnnData(np.arange(12.0).reshape(4, 3), var=var)
+    frame = from_anndata(data, genes="keep")
+    assert frame.columns.tolist() == ["A", "B"]
+    assert np.array_equal(frame, data.X[:, [0, 2]])
+    assert from_anndata(data, genes=["A"]).shape == (4, 2)
+
+
 @each(
     "asked, said",
     [

@@ -116,6 +116,15 @@ def test_numbers_that_are_given_are_used():
         read_table(frame, encode={"m": ["low"]})
 
 
+def test_durations_of_arrow_are_durations():
+    pytest.importorskip("pyarrow")
+    days = pd.Series(pd.to_timedelta([3, 1, None, 2], unit="D")).astype("duration[ms][pyarrow]")
+    coded = code_column(days, "wait", encode=True)
+    np.testing.assert_array_equal(coded.values, [2, 0, np.nan, 1])
+    assert coded.note == "durations coded as days more than the shortest"
+    assert code_column(days, "wait").note.startswith("durations (first: row 1, 3 days")
+
+
 def test_durations_are_told_as_such():
     long = pd.to_timedelta(["1 day", "3 days", "5 hours"])
     assert code_column(pd.Series(long), "v", encode=True).note == "durations coded as days more than the shortest"
@@ -212,6 +221,49 @@ def test_what_has_an_order_keeps_it():
     assert any("'tree': text coded by scores that follow the other columns" in change for change in table.changes)
 
 
+def test_steps_of_a_scale_are_coded_in_its_order_and_no_answers_are_gaps():
+    steps = ["strongly disagree", "disagree", "Agree", "agree", "strongly agree", "Don't know", "n.a."]
+    codes = [0, 1, 2, 2, 3, np.nan, np.nan]
+    rows = np.random.default_rng(0).integers(7, size=80)
+    frame = pd.DataFrame(
+        {"a": np.arange(80.0), "b": np.take(steps, rows), "pain": np.array(["none", "mild"])[rows % 2]}
+    )
+    table = read_table(frame, encode=True)
+    np.testing.assert_array_equal(table.x_md[:, 1:], np.column_stack([np.take(codes, rows), rows % 2]))
+    assert "'strongly agree' → 3); \"Don't know\" counts as missing" in table.changes[0]
+    said = frame.assign(b=np.array(["red", "blue", "Don't know"])[rows % 3])
+    assert not np.isnan(read_table(said, encode=True).x_md).any()  # beside other words it is a level
+
+
+def test_categories_called_by_whole_numbers_are_levels_where_they_may_be_coded():
+    site = np.random.default_rng(0).integers(3, size=90)
+    y = np.array([0.0, 5.0, 1.0])[site] + np.arange(90) / 90
+    frame = pd.DataFrame({"y": y, "site": pd.Categorical(np.array([10, 9, 200])[site])})
+    plain, coded = read_table(frame), read_table(frame, encode=True)
+    assert plain.x_md[:, 1].tolist() == np.array([10, 9, 200])[site].tolist()
+    assert "column 'site': categories that are numbers, read as these numbers" in plain.changes[0]
+    assert coded.changes[0].startswith("column 'site': text coded by scores that follow the other columns")
+    assert abs(np.corrcoef(coded.x_md.T)[0, 1]) > 0.9 > abs(np.corrcoef(plain.x_md.T)[0, 1])
+    as_numbers = frame.assign(site=frame["site"].cat.as_ordered())
+    assert np.array_equal(read_table(as_numbers, encode=True).x_md, plain.x_md)
+
+
+@each("n_levels", [8, 9])
+def test_both_ends_of_the_levels_are_shown(n_levels):
+    levels = [f"{k}0 m" if k else "0 m" for k in range(n_levels)]
+    frame = {"a": np.arange(36.0), "size": [f"{levels[k % n_levels]} or so" for k in range(36)]}
+    (said,) = read_table(frame, encode=True).changes
+    assert f"'{n_levels - 1}0 m or so' → {n_levels - 1}" in said
+    assert said.count("→") == 8
+    assert ("…" in said) == (n_levels > 8)
+
+
+def test_codes_without_order_are_told_column_by_column():
+    frame = pd.DataFrame({"a": np.arange(60.0) % 7, "b": list("xyz") * 20, "c": list("xyz") * 20})
+    told = [change for change in read_table(frame, encode=True).changes if "text coded by" in change]
+    assert [change[:11] for change in told] == ["column 'b':", "column 'c':"]
+
+
 ORDERED = {
     "brackets": ["500-999", "1,000-4,999", "5,000+"],
     "units": ["500 m", "800 m", "1,500 m", "2,500 m and more"],
@@ -231,12 +283,31 @@ def test_levels_are_ordered_by_the_numbers_they_begin_with(levels):
     assert table.x_md[:, 1].tolist() == rows.tolist()
 
 
-@each("levels", [["5.9 kg", "7 kg", "12442.9 g"], ["1 day", "2 weeks", "3 months"], ["500-999", "1k-5k", "5k+"]])
+MIXED = [
+    ["5.9 kg", "7 kg", "12442.9 g"],
+    ["1 day", "2 weeks", "3 months"],
+    ["500-999", "1k-5k", "5k+"],
+    ["20 °C", "68 °F", "25 °C"],
+    ["20 C", "68 F", "25 C"],
+    ["5.5 mmol/L", "6.1 mmol/L", "99 mg/dL"],
+    ["101 kPa", "1.02 bar", "99 kPa"],
+    ["5 €", "7 $", "$8"],
+    ["5 nmol", "7 μmol", "9 nmol"],
+]
+
+
+@each("levels", MIXED)
 def test_numbers_in_more_than_one_unit_are_not_ordered(levels):
     frame = {"a": np.arange(12.0), "b": np.arange(12.0) ** 2, "kind": levels * 4}
     with pytest.raises(TableError, match=r"'kind' holds numbers in more than one unit \('.*' beside '.*'\): write all"):
         read_table(frame, encode=True)
     assert read_table(frame, encode={"kind": levels}).x_md[:3, 2].tolist() == [0, 1, 2]
+
+
+@each("levels", [["1C", "2F", "3K"], ["1 low", "2 mid", "3 high"], ["4 μg", "5 µg", "6 µg+"], ["12a", "13b", "14m"]])
+def test_letters_behind_numbers_are_not_always_units(levels):
+    table = read_table({"a": np.arange(12.0), "kind": levels * 4}, encode=True)
+    assert table.x_md[:3, 1].tolist() == [0, 1, 2]
 
 
 def test_missing_cells_stay_missing_and_say_nothing():

@@ -181,6 +181,69 @@ def test_a_first_row_with_a_gap_is_data(tmp_path):
     assert read_table(tmp_path / "t.csv").x_md.shape == (3, 3)
 
 
+@each("end", [",", ", ", ',""'])
+def test_a_delimiter_behind_each_row_moves_no_values(end, tmp_path):
+    lines = [f"{age},{dose},{cure}{end}" for age, dose, cure in [(20, 0, 1), (30, 2, 0), (40, 1, 1)]]
+    (tmp_path / "t.csv").write_text("\n".join(["age,dose,cure", *lines]))
+    table = read_table(tmp_path / "t.csv")
+    assert (table.names, table.x_md.tolist()) == (("age", "dose", "cure"), [[20, 0, 1], [30, 2, 0], [40, 1, 1]])
+    assert table.changes == ("every row ends in a delimiter, and the header does not: nothing was read behind it",)
+
+
+def test_row_labels_in_front_still_have_no_name(tmp_path):
+    (tmp_path / "t.csv").write_text("age,dose\nr1,20,\nr2,30,1\nr3,40,2\n")  # one cell too many, not always empty
+    table = read_table(tmp_path / "t.csv")
+    np.testing.assert_array_equal(table.x_md, [[20, np.nan], [30, 1], [40, 2]])
+    assert "row labels" in table.changes[0]
+
+
+def test_an_index_with_a_name_is_told_of():
+    frame = FRAME.assign(age=range(12))
+    table = read_table(frame.set_index("age"))
+    assert table.names == ("a", "b", "c")
+    assert table.changes == ("'age' is the index and no column: left out (reset_index makes a column of it)",)
+    assert read_table(frame.set_index(["age", "a"])).changes[0].startswith("'age', 'a' are the index and no columns")
+    assert read_table(frame.set_axis(list("abcdefghijkl"))).changes == ()
+
+
+def test_levels_go_by_names_that_are_numbers():
+    frame = pd.DataFrame({0: ["lo", "hi"] * 6, 1: range(12)})
+    assert read_table(frame, encode={0: ["lo", "hi"]}).x_md[:2, 0].tolist() == [0, 1]
+    with pytest.raises(TableError, match="encode names the column '2', which the table does not have"):
+        read_table(frame, encode={2: ["lo", "hi"]})
+
+
+@each("label", [None, np.nan, pd.NA, pd.NaT])
+def test_missing_labels_get_names(label):
+    frame = FRAME.set_axis(pd.Index(["a", label, "c"], dtype=object), axis=1)
+    assert read_table(frame).names == ("a", "column_2", "c")
+
+
+class FakeDask:
+    columns = ("a", "b", "c")
+
+    def compute(self):
+        return FRAME
+
+    def __array__(self, *_, **__):
+        return X
+
+
+class FakeSpark:
+    columns = ("a", "b", "c")
+
+    def __array__(self, *_, **__):
+        return X
+
+
+def test_tables_in_pieces_keep_their_names_and_unknown_ones_are_refused():
+    table = read_table(FakeDask())
+    assert table.names == ("a", "b", "c")
+    assert np.array_equal(table.x_md, X)
+    with pytest.raises(TableError, match=r"a FakeSpark is not known as a table. Turn it into a pandas DataFrame first"):
+        read_table(FakeSpark())
+
+
 def test_names_become_unique_without_clashing():
     names, changes = unique_names(["a", "a_2", "a", "a", None, float("nan"), ("x", "y"), 3])
     assert names == ("a", "a_2", "a_3", "a_4", "column_5", "column_6", "x_y", "3")
@@ -309,6 +372,7 @@ CODED = {
     "ordered categories": (pd.Categorical(["hi", "lo", None], ["lo", "mid", "hi"], ordered=True), [2, 0, np.nan]),
     "categories of numbers": (pd.Categorical([3.5, 1.0, None]), [3.5, 1.0, np.nan]),
     "durations": (pd.to_timedelta(["1 day", "3 days", None]), [0, 2, np.nan]),
+    "durations of Python": (pd.Series([timedelta(days=1), np.timedelta64(3, "D"), None], dtype=object), [0, 2, np.nan]),
     "time zones": (pd.to_datetime(["2024-01-01", "2024-01-02"]).tz_localize("Europe/Rome"), [0, 1]),
     "months": (pd.PeriodIndex(["2024-01", "2024-03"], freq="M"), [0, 60]),
     "booleans with gaps": (pd.array([True, None, False], dtype="boolean"), [1, np.nan, 0]),

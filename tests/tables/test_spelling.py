@@ -9,6 +9,7 @@ import pytest
 from cases import each
 from graphbam.errors import TableError
 from graphbam.tables.read import read_table
+from graphbam.tables.spelling import rank_levels
 
 # a file, its numbers, and what must be said of it
 GERMAN = {
@@ -152,3 +153,41 @@ def test_other_text_is_no_date(cells):
     frame = dated([*cells, cells[0]])
     with pytest.raises(TableError, match="'when' holds text in all 4 rows"):
         read_table(frame)
+
+
+SCALES = [
+    "Strongly disagree, Disagree, Neither agree nor disagree, Agree, Strongly agree",
+    "completely disagree, mostly disagree, slightly disagree, neutral, slightly agree, mostly agree, completely agree",
+    "disagree strongly, disagree a little, agree a little, agree strongly",
+    "very dissatisfied, dissatisfied, undecided, satisfied, very satisfied",
+    "much worse, worse, about the same, better, much better",
+    "not at all important, slightly important, moderately important, very important, extremely important",
+    "Never, Rarely, Sometimes, Often, Always",
+    "poor, fair, good, very good, excellent",
+    "none, mild, moderate, severe",
+    "LOW, medium, high",
+    "S, M, L, XL",
+    "low, high",
+    "lo, mid, hi",
+    "no, maybe, yes",
+]
+
+
+@each("scale", SCALES)
+@each("seed", range(3))
+def test_steps_of_known_scales_are_ordered(scale, seed):
+    steps = scale.split(", ")
+    mixed = np.random.default_rng(seed).permutation(steps).tolist()
+    assert rank_levels(mixed) == {step: k for k, step in enumerate(steps)}
+    assert rank_levels([step.upper().replace(" ", "_") for step in steps]) != {}
+
+
+@each("levels", ["clay, loam", "s, m", "fair, average, good", "not likely, likely, unlikely", "agree", "neutral, red"])
+def test_other_words_are_no_scale(levels):
+    assert rank_levels(levels.split(", ")) == {}
+
+
+@each("word", ["n.a.", "N.A.", "n. a.", "#NA", "n/a."])
+def test_spellings_of_not_available_are_gaps(word):
+    table = read_table({"a": [1, word, 3], "b": ["1.5", "2.5", word]})
+    np.testing.assert_array_equal(table.x_md, [[1, 1.5], [np.nan, 2.5], [3, np.nan]])

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from graphbam.errors import ResultError
 from graphbam.graphs.graph import MORAL, NONE, SKELETON, Matrix, Vector, one_line
 from graphbam.questions.rows import ROWS_PER_TERM, Association, Rows, find_pair
+from graphbam.questions.sizes import find_unordered
 from graphbam.result import OrientedGraph, Result, suspect_children
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class Reasons:
     """Which way a link points by prior knowledge; None where that leaves it open."""
     way: float | None = None
     """Probability of a → b rather than b → a, given a link; None: not asked, or not of one pass."""
+    unordered: tuple[str, ...] = ()
+    """Which of the two is text whose codes have no order, so that the sign of a correlation means nothing."""
 
     @property
     def explained_by(self) -> tuple[str, ...]:
@@ -141,11 +144,22 @@ class Reasons:
             return ["Correlations are not known: the result keeps no rows, or one of the two is constant."]
         first = self.steps[0]
         assert first.association is not None
-        lines = [f"On their own: {_spell(first.association, self.rows.chance)}{self._note_chance(first)}."]
+        lines = [f"On their own: {self._spell(first.association)}{self._note_chance(first)}."]
         lines += self._say_explained()
         if len(self.steps) > 1:
             lines.append(self._say_all(self.steps[-1]))
-        return lines + self._say_filled() + self._say_set() + self._say_conflict()
+        return lines + self._say_order() + self._say_filled() + self._say_set() + self._say_conflict()
+
+    def _spell(self, found: Association) -> str:
+        assert self.rows is not None
+        if self.unordered:
+            found = Association(abs(found.pearson), abs(found.rank), found.curve)
+        return _spell(found, self.rows.chance)
+
+    def _say_order(self) -> list[str]:
+        if not self.unordered:
+            return []
+        return [f"The levels of {_join(self.unordered)} have no order: correlations are given without a sign."]
 
     def _say_filled(self) -> list[str]:
         shares = [f"{share:.0%} of {name}" for name, share in self.filled.items() if share >= 0.01]
@@ -180,7 +194,7 @@ class Reasons:
         who = f"the other variable, {step.given[0]}" if n_others == 1 else who
         if step.association is None:
             return f"Given {who}, nothing is left of one of the two: it is a copy or a sum of others."
-        return f"Given {who}, linearly: {_spell(step.association, self.rows.chance)}{self._note_chance(step)}."
+        return f"Given {who}, linearly: {self._spell(step.association)}{self._note_chance(step)}."
 
     def _say_set(self) -> list[str]:
         if self.rows is None or self.rows.set_md is None:
@@ -342,6 +356,7 @@ def find_reasons(result: Result, a: str, b: str) -> Reasons:
         filled={name: share for name, share in result.provenance.get("missing", {}).items() if name in (a, b)},
         known_way=_find_known_way(result, a, b),
         way=None if result.directions is None else float(result.arrow_probabilities[i, j]),
+        unordered=tuple(name for name in (a, b) if name in find_unordered(result)),
     )
 
 

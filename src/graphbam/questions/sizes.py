@@ -8,7 +8,8 @@ one: a coefficient of 0.3 means that one standard deviation more of a goes with 
 A line is not the truth. So the rows are sorted by a and cut into six groups, and b is freed of what the line gives to
 the other variables. If its means clearly rise between two groups and clearly fall between two others, the link has no
 sign: "not monotone". Of an open link both ways are looked at. If the interval holds zero, or groups speak against the
-sign of the line, the sign is "unclear".
+sign of the line, the sign is "unclear". Where the levels of a column of text got numbers without an order, by what the
+other columns say of them or by frequency, there is no sign either: "no order", and the size is given without one.
 
 Rows count in which none of the variables concerned was missing: what was filled in is what a line through all others,
 effects of b among them, expects. Rows in which an experiment set b say nothing of a → b, nor those in which it set
@@ -36,7 +37,16 @@ N_GROUPS = 6
 CLEARLY = 3.0
 """Standard errors between the means of two groups from which on they clearly differ."""
 
-POSITIVE, NEGATIVE, BENT, UNCLEAR = "+", "−", "not monotone", "unclear"
+POSITIVE, NEGATIVE, BENT, UNCLEAR, UNORDERED = "+", "−", "not monotone", "unclear", "no order"
+
+_WITHOUT_ORDER = ("text coded by scores that follow the other columns", "text coded by falling frequency")
+
+
+def find_unordered(result: Result) -> frozenset[str]:
+    """Columns of text whose codes have no order, as `Result.changes` tells: more of them means nothing."""
+    notes = [change for change in result.changes if any(f": {how}" in change for how in _WITHOUT_ORDER)]
+    starts = {name: tuple(f"column {name!r}: {how}" for how in _WITHOUT_ORDER) for name in result.names if notes}
+    return frozenset(name for name, start in starts.items() if any(note.startswith(start) for note in notes))
 
 
 def measure_links(result: Result, cut: Cut) -> pd.DataFrame:
@@ -52,7 +62,9 @@ def measure_links(result: Result, cut: Cut) -> pd.DataFrame:
     adjacency = graph.adjacency > 0
     place = {name: k for k, name in enumerate(result.names)}
     edges = [(a, "->", b) for a, b in graph.directed_edges()] + [(a, "--", b) for a, b in graph.undirected_edges()]
+    unordered = find_unordered(result)
     lines = [_measure_one(result, rows, adjacency, place[a], mark, place[b]) for a, mark, b in edges]
+    lines = [_take_sign(line) if unordered & {line["a"], line["b"]} else line for line in lines]
     columns = ["a", "edge", "b", "skeleton", "size", "low", "high", "sign", "given"]
     table = pd.DataFrame(lines, columns=columns)
     return table.sort_values("skeleton", ascending=False, kind="stable").reset_index(drop=True)
@@ -77,6 +89,13 @@ def _measure_one(result: Result, rows: Rows, adjacency: BoolMatrix, i: int, mark
         "sign": sign,
         "given": tuple(names[k] for k in given),
     }
+
+
+def _take_sign(line: dict[str, Any]) -> dict[str, Any]:
+    """A link whose sign is an accident of codes: its size without one."""
+    sign = UNCLEAR if line["sign"] == UNCLEAR else UNORDERED
+    turned = {"size": -line["size"], "low": -line["high"], "high": -line["low"]} if line["size"] < 0 else {}
+    return line | turned | {"sign": sign}
 
 
 def measure_pair(

@@ -78,6 +78,8 @@ def _choose_genes(data: Any, names: list[str], genes: str | Iterable[str] | None
         flags = data.var[genes]
         if not pd.api.types.is_bool_dtype(flags):
             raise TableError(f"the column {genes!r} of .var holds {flags.dtype}, not True and False. Compare it first.")
+        if names == [str(name) for name in data.var_names]:  # a name may occur twice, and be flagged once
+            return np.flatnonzero(flags.to_numpy()).tolist()
         wanted = {str(name) for name in data.var_names[flags.to_numpy()]}
     else:
         wanted = {genes} if isinstance(genes, str) else {str(name) for name in genes}

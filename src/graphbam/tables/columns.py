@@ -10,9 +10,12 @@ Text, categories and dates become numbers only when asked (``encode``), because 
 - dates and durations: days since the earliest, or more than the shortest; how dates may be written is in
   `graphbam.tables.spelling`;
 - ordered categories, and lists given by the user: the position in that order; or the numbers given by the user;
-- two levels: 0 and 1, in alphabetical order;
+- levels that are the steps of a known scale (strongly disagree … strongly agree; never, sometimes, always; mild,
+  moderate, severe): in the order of the scale, and answers such as "don't know" beside them are gaps;
+- two other levels: 0 and 1, in alphabetical order;
 - levels that begin with different numbers ("18–25", "26–35", "1,000+"): ordered by those numbers, and refused if they
   are in more than one unit ("900 g", "1.5 kg");
+- unordered categories (pandas) that are three or more whole numbers are names, like other text;
 - all other text is made of categories: every level gets the score that `scale_levels` finds in the other columns, and
   where these say nothing of the levels, 0 for the most frequent one, 1 for the next …
 
@@ -28,6 +31,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -39,10 +43,13 @@ from graphbam.errors import ConfigError, Setting
 from graphbam.tables.spelling import (
     LEVEL_WORDS,
     MISSING_WORDS,
+    NO_ANSWERS,
     UNITS,
     blank_missing,
     find_stray,
     list_units,
+    normalise_level,
+    rank_levels,
     read_dates,
     read_spelled,
 )
@@ -62,7 +69,7 @@ _TRUE_FALSE = {"true": 1.0, "false": 0.0}
 _LEADING_NUMBER = re.compile(r"\s*[<>≤≥~]?\s*([-+−]?\d+(?:[.,]\d+|['’\s]\d{3}(?!\d))*)")
 _WORD_AFTER_NUMBER = re.compile(r"\d\s*\+?\s*([^\W\d_]+)")
 _MAGNITUDES = frozenset({"k", "K", "M", "thousand", "million", "mio", "billion", "bn"})
-_SHOWN_LEVELS = 4
+_SHOWN_LEVELS = 8
 
 
 @dataclass(frozen=True)
@@ -166,8 +173,10 @@ def code_column(column: pd.Series, name: str, encode: Encode = False) -> Coded:
         return Coded(_as_floats(column))
     if isinstance(column.dtype, pd.CategoricalDtype):
         return _code_categories(column, encode)
-    if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
+    if types.is_datetime64_any_dtype(column):
         return _code_dates(column, encode)
+    if _are_durations(column):
+        return _code_dates(pd.to_timedelta(column.astype(object)), encode)
     if isinstance(column.dtype, pd.PeriodDtype):
         return _code_dates(column.dt.to_timestamp(), encode)
     return _code_objects(column, encode)
@@ -175,6 +184,14 @@ def code_column(column: pd.Series, name: str, encode: Encode = False) -> Coded:
 
 def _as_floats(column: pd.Series) -> Vector:
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _are_durations(column: pd.Series) -> bool:
+    """Whether a column holds durations: of numpy, of arrow, or as objects of Python."""
+    if column.dtype != object:
+        return getattr(column.dtype, "kind", "") == "m"
+    cells = column.dropna()
+    return len(cells) > 0 and all(isinstance(cell, (timedelta, np.timedelta64)) for cell in cells)
 
 
 def _code_given_levels(column: pd.Series, levels: Levels) -> Coded:
@@ -202,11 +219,26 @@ def _look_up(cells: pd.Series, codes: Mapping[Any, float]) -> Vector:
 def _code_categories(column: pd.Series, encode: bool) -> Coded:
     categories = column.cat.categories
     if pd.api.types.is_numeric_dtype(categories):
-        return Coded(_as_floats(column.astype(categories.dtype if not column.hasnans else np.float64)))
+        return _code_numbered(column, encode)
     if column.cat.ordered and encode:
         codes = column.cat.codes.to_numpy(np.float64)
         return Coded(np.where(codes < 0, np.nan, codes), f"coded 0 … {len(categories) - 1} in its category order")
     return _code_objects(column.astype(object), encode)
+
+
+def _code_numbered(column: pd.Series, encode: bool) -> Coded:
+    """Categories that are numbers. Three or more whole ones without an order are names, if they may be coded."""
+    dtype = column.cat.categories.dtype
+    present = column.cat.remove_unused_categories().cat.categories
+    are_names = not column.cat.ordered and pd.api.types.is_integer_dtype(dtype) and 2 < len(present) <= MOST_LEVELS
+    if not are_names:
+        return Coded(_as_floats(column.astype(dtype if not column.hasnans else np.float64)))
+    if encode:
+        words = column.astype(object).map(str, na_action="ignore")
+        return _number_levels(words, *_order_by_count(Counter(words.dropna())))
+    values = _as_floats(column.astype(np.float64))
+    levels = Setting("encode", True).as_both()
+    return Coded(values, f"categories that are numbers, read as these numbers ({levels}, makes levels of them)")
 
 
 def _code_dates(column: pd.Series, encode: bool) -> Coded:
@@ -283,7 +315,7 @@ def _code_text(column: pd.Series, cells: pd.Series, is_text: npt.NDArray[np.bool
         only = int(cells.index[at]) if n_text == 1 else None
         return Coded(None, problem, is_spoilt=2 * n_text <= cells.notna().sum(), only_text=only)
     words = cells.astype("str").where(cells.notna(), None)
-    units = (find_units(distinct) if len(distinct) > 2 else {}) if encode else list_units(distinct)
+    units = _list_all_units(distinct, encode)
     if len(units) > 1:
         beside = " beside ".join(map(_shorten, list(units.values())[:2]))
         mixed = f"numbers in more than one unit ({beside}): write all of them in one"
@@ -292,16 +324,47 @@ def _code_text(column: pd.Series, cells: pd.Series, is_text: npt.NDArray[np.bool
         return Coded(None, problem, is_label=_are_labels(cells))
     if _are_labels(cells.dropna()) and n_text > 2:
         return Coded(None, f"text in which all {n_text} entries differ, so it cannot be coded", is_label=True)
-    levels, rule = order_levels(words.dropna().tolist())
+    return _code_scale(words) or _code_levels(words)
+
+
+def _code_scale(words: pd.Series) -> Coded | None:
+    """The steps of a known scale in their order; what is no answer beside them is a gap. None if they are none."""
+    levels = sorted(words.dropna().unique())
+    silent = [level for level in levels if normalise_level(level) in NO_ANSWERS]
+    ranks = rank_levels([level for level in levels if level not in silent])
+    if not ranks:
+        return None
+    codes = {level: float(ranks[level]) for level in sorted(ranks, key=lambda level: ranks[level])}
+    counts = "counts" if len(silent) == 1 else "count"
+    gaps = f"; {', '.join(map(repr, silent))} {counts} as missing" if silent else ""
+    told = _spell_codes(codes, "in the order of the scale that its levels name")
+    return Coded(_look_up(words, codes), f"{told}{gaps}")
+
+
+def _code_levels(words: pd.Series) -> Coded:
+    return _number_levels(words, *order_levels(words.dropna().tolist()))
+
+
+def _number_levels(words: pd.Series, levels: Sequence[str], rule: str) -> Coded:
     codes = {level: float(k) for k, level in enumerate(levels)}
     waiting = tuple(levels) if rule == BY_FREQUENCY else ()
     return Coded(_look_up(words, codes), _spell_codes(codes, rule), levels=waiting)
 
 
+def _list_all_units(levels: Sequence[str], encode: bool) -> dict[str, str]:
+    """Units that numbers are in; of levels to be coded, also those of ranges. Two levels have no order to get wrong."""
+    if encode and len(levels) <= 2:
+        return {}
+    units = list_units(levels)
+    return units if len(units) > 1 or not encode else find_units(levels)
+
+
 def _spell_codes(codes: Mapping[Any, float], rule: str) -> str:
     numbers = {level: f"{code:.3g}".replace("-", "−") for level, code in codes.items()}
-    shown = ", ".join(f"{level!r} → {numbers[level]}" for level in list(codes)[:_SHOWN_LEVELS])
-    dots = f", … {len(codes)} levels" if len(codes) > _SHOWN_LEVELS else ""
+    pairs = [f"{level!r} → {number}" for level, number in numbers.items()]
+    is_long = len(pairs) > _SHOWN_LEVELS
+    shown = ", ".join([*pairs[: _SHOWN_LEVELS - 1], "…", pairs[-1]] if is_long else pairs)
+    dots = f": {len(codes)} levels" if is_long else ""
     doubtful = [repr(level) for level in codes if str(level).lower() in LEVEL_WORDS]
     is_level = "".join(f"; {level} counts as a level (empty such cells if they are gaps)" for level in doubtful)
     return f"text coded {rule} ({shown}{dots}){is_level}"
@@ -317,7 +380,13 @@ def _shorten(cell: Any, width: int = 30) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-BY_FREQUENCY = "by falling frequency"
+BY_FREQUENCY, BY_SCORES = "by falling frequency", "by scores that follow the other columns"
+"""Rules that give levels numbers without an order; `graphbam.questions.sizes` looks for them in `Result.changes`."""
+
+
+def has_no_order(note: str) -> bool:
+    """Whether a column was coded in a way that gives larger numbers no meaning."""
+    return note.startswith((f"text coded {BY_FREQUENCY}", f"text coded {BY_SCORES}"))
 
 
 def order_levels(words: Sequence[str]) -> tuple[list[str], str]:
@@ -338,6 +407,10 @@ def order_levels(words: Sequence[str]) -> tuple[list[str], str]:
     starts = _read_starts(list(counts))
     if len(counts) == len(set(starts.values())):
         return sorted(counts, key=lambda word: starts[word]), "by the number each level begins with"
+    return _order_by_count(counts)
+
+
+def _order_by_count(counts: Mapping[str, int]) -> tuple[list[str], str]:
     return sorted(counts, key=lambda word: (-counts[word], word)), BY_FREQUENCY
 
 
@@ -453,7 +526,7 @@ def _score_levels(one: Coded, y_mp: Matrix, spectrum: tuple[float, ...]) -> Code
     left, strengths, _ = np.linalg.svd(means_kp, full_matrices=False)
     score_k = _settle_sign(left[:, 0] / root_k * np.sqrt(count_k.sum()), count_k, sums_kp)
     if strengths[0] > _largest_by_chance(spectrum, len(count_k)):
-        rule, order = "by scores that follow the other columns", np.argsort(score_k)
+        rule, order = BY_SCORES, np.argsort(score_k)
         codes = {one.levels[k]: float(score_k[k]) for k in order}
     else:  # ties are decided by the scores, which do not depend on the names of levels
         rule, order = f"{BY_FREQUENCY}, since the other columns do not tell them apart", np.lexsort((score_k, -count_k))

@@ -52,6 +52,9 @@ class PrepareConfig:
     def __post_init__(self) -> None:
         _check_choice("missing", self.missing, get_args(Missing))
         _check_choice("large", self.large, get_args(Large))
+        for name in ("keep_codes", "independent_rows"):
+            if getattr(self, name) not in (True, False):
+                raise ConfigError(Setting(name, getattr(self, name)), " is not known; choose True or False.")
         check_whole("max_rows", self.max_rows, LEAST_ROWS)
         check_whole("seed", self.seed, 0)
 

@@ -21,7 +21,16 @@ import numpy.typing as npt
 import pandas as pd
 
 from graphbam.errors import Setting, TableError, spell_count
-from graphbam.tables.columns import MOST_LEVELS, Coded, Encode, check_encode, code_column, is_asked, scale_levels
+from graphbam.tables.columns import (
+    MOST_LEVELS,
+    Coded,
+    Encode,
+    check_encode,
+    code_column,
+    has_no_order,
+    is_asked,
+    scale_levels,
+)
 from graphbam.tables.formats import LONG, PACKINGS, PART, SUFFIXES, ZIP, find_suffix, parse_file, parse_long
 from graphbam.tables.limit import ALL, RowLimit
 from graphbam.tables.spelling import names_targets
@@ -61,13 +70,15 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     >>> table.names, table.x_md[1].tolist()
     (('a', 'b'), [2.0, nan])
     """
+    encode = {str(name): levels for name, levels in encode.items()} if isinstance(encode, Mapping) else encode
     named = check_encode(encode)
     frame, source, found, n_rows, rows = data if isinstance(data, Loaded) else load_frame(data, limit)
     labels = [] if isinstance(frame.index, pd.RangeIndex) else [str(label) for label in frame.index]
+    unread = _tell_of_index(frame.index)
     frame = frame.reset_index(drop=True) if rows is None else frame.set_axis(pd.Index(rows), axis=0)
     names, renamed = unique_names(list(frame.columns))
     frame = frame.set_axis(pd.Index(names, dtype=object), axis=1)
-    changes = [*found, *renamed]
+    changes = [*found, *unread, *renamed]
     frame = _drop_columns(frame, drop, changes)
     for unknown in (name for name in named if name not in frame.columns):
         near = not_among(unknown, list(frame.columns))
@@ -226,6 +237,8 @@ def _load_memory(data: Any) -> tuple[pd.DataFrame, str]:
         return _load_anndata(data), "an AnnData"
     if hasattr(data, "collect") and hasattr(data, "lazy"):  # polars.LazyFrame
         data = data.collect()
+    if hasattr(data, "compute") and hasattr(data, "columns"):  # dask
+        return _load_memory(data.compute())[0], f"a {type(data).__name__}"
     if hasattr(data, "get_column") and hasattr(data, "columns"):  # polars, which needs pyarrow for its own to_pandas
         return pd.DataFrame({name: _load_polars(data.get_column(name)) for name in data.columns}), "a polars DataFrame"
     if hasattr(data, "to_pandas"):
@@ -234,6 +247,8 @@ def _load_memory(data: Any) -> tuple[pd.DataFrame, str]:
         return _load_mapping(data), "a mapping"
     if isinstance(data, (list, tuple)) and data and all(isinstance(row, Mapping) for row in data):
         return pd.DataFrame(list(data)), "a list of records"
+    if hasattr(data, "columns"):  # as an array it would lose its names
+        raise TableError(f"a {type(data).__name__} is not known as a table. Turn it into a pandas DataFrame first.")
     return _load_array(data), "an array"
 
 
@@ -319,11 +334,21 @@ def unique_names(labels: Sequence[Any]) -> tuple[tuple[str, ...], list[str]]:
     return tuple(names), sorted(changes)
 
 
+def _tell_of_index(index: pd.Index) -> list[str]:
+    """Name an index that was a column before, and may be missed."""
+    names = [repr(name) for name in index.names if _clean_label(name) not in ("", "Unnamed: 0")]
+    if not names:
+        return []
+    what = "is the index and no column" if len(names) == 1 else "are the index and no columns"
+    return [f"{', '.join(names)} {what}: left out (reset_index makes a column of it)"]
+
+
 def _clean_label(label: Any) -> str:
     """Text without outer spaces; characters that no file format can carry become '�'."""
     if isinstance(label, tuple):
         label = "_".join(str(part) for part in label if str(part))
-    text = "" if label is None or label is pd.NaT or label != label else str(label).strip()
+    is_missing = label is None or label is pd.NA or label is pd.NaT or label != label
+    text = "" if is_missing else str(label).strip()
     return _UNWRITABLE.sub("�", text)
 
 
@@ -363,12 +388,18 @@ def _code_columns(
         _refuse_columns(unreadable, source, encode, targets)
     coded = scale_levels(coded)
     warnings += [*_warn_of_levels(coded), *_warn_of_targets(targets)]
-    for note in dict.fromkeys(one.note for one in coded.values() if one.note):
-        about = [name for name, one in coded.items() if one.note == note]
-        changes.append(f"{spell_columns(about)}: {note}")
+    changes += _tell_of_codes(coded)
     if not coded:
         return (), np.empty((len(frame), 0))
     return tuple(coded), np.column_stack([one.values for one in coded.values() if one.values is not None])
+
+
+def _tell_of_codes(coded: Mapping[str, Coded]) -> list[str]:
+    """How columns were coded, those alike in one sentence; codes without order one by one, as `Result.effects` asks."""
+    together = [one.note for one in coded.values() if one.note and not has_no_order(one.note)]
+    said = {note: [name for name, one in coded.items() if one.note == note] for note in together}
+    alone = [(note, [name]) for name, one in coded.items() if has_no_order(note := one.note)]
+    return [f"{spell_columns(about)}: {note}" for note, about in [*said.items(), *alone]]
 
 
 def _warn_of_levels(coded: Mapping[str, Coded]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What text spells: numbers with units, thousands marks and decimal commas, and dates."""
+"""What text spells: numbers with units, thousands marks and decimal commas, dates, and the steps of a scale."""
 
 from __future__ import annotations
 
@@ -13,11 +13,62 @@ import pandas as pd
 
 from graphbam.tables.table import Vector
 
-MISSING_WORDS = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "missing"})
+MISSING_WORDS = frozenset({
+    "", "?", "-", ".", "na", "n/a", "n/a.", "n / a", "n\\a", "n.a.", "n.a", "n. a.", "#na", "#n/a", "nan", "-nan",
+    "null", "none", "<na>", "missing",
+})  # fmt: skip
 """Cells read as missing, in any case and with any space around them."""
 
 LEVEL_WORDS = frozenset({"none"})
 """Of these, words that are a level where all other cells are text too: no treatment, no symptom."""
+
+NO_ANSWERS = frozenset({
+    "unknown", "don't know", "dont know", "do not know", "i don't know", "don't know / not sure", "can't say",
+    "cannot say", "prefer not to say", "prefer not to answer", "rather not say", "refused", "declined", "no answer",
+    "no response", "not answered", "no opinion", "not applicable", "does not apply", "not reported", "undisclosed",
+})  # fmt: skip
+"""Words that are levels like others, but gaps beside the steps of a scale."""
+
+_SCALES = (
+    "no; maybe, perhaps, possibly, partly; yes",
+    "never, none of the time; almost never, hardly ever, very rarely; rarely, seldom, a little of the time; "
+    "occasionally, once in a while; sometimes, some of the time; about half the time; regularly; often, frequently; "
+    "usually, very often, most of the time; almost always, nearly always; always, all of the time",
+    "very poor, very bad, terrible; poor, bad; fair, average, acceptable, satisfactory, ok, okay, neutral; good; "
+    "very good; excellent, outstanding",
+    "none, no, absent; minimal, very mild; mild; moderate; moderately severe; severe; very severe, extreme",
+    "none, zero; very low, minimal; low, lo; medium, med, mid, moderate, normal, average, intermediate; high, hi; "
+    "very high",
+    "xs, extra small, very small, tiny; s, small; m, medium; l, large, big; xl, extra large, very large, huge; xxl",
+    "very short; short; medium, average, normal; long, tall; very long, very tall",
+    "very slow; slow; medium, moderate, average, normal; fast; very fast",
+    "very light; light; medium, moderate; heavy; very heavy",
+    "very weak; weak; medium, moderate; strong; very strong",
+    "very cold, freezing; cold; cool; mild, lukewarm; warm; hot; very hot",
+    "very easy; easy; medium, moderate, normal; hard, difficult; very hard, very difficult",
+    "not at all; a little, a little bit, slightly, several days; somewhat; moderately, more than half the days; "
+    "quite a bit; very much, a lot, nearly every day; extremely, completely",
+    "beginner; intermediate; advanced; expert",
+)
+"""Words that stand for more and more of something; commas part words for one and the same step."""
+
+_POLES = (
+    "disagree; agree", "dissatisfied, unsatisfied; satisfied", "unlikely; likely", "unimportant; important",
+    "unhappy; happy", "uncomfortable; comfortable", "unfavorable, unfavourable; favorable, favourable",
+    "oppose; support, favor, favour", "dislike; like", "negative; positive", "worse; better",
+    "decrease, decreased; increase, increased",
+)  # fmt: skip
+"""Two ends of a scale; how far towards one a step is says a word of `_DEGREES` before or behind it."""
+
+_DEGREES = (
+    "not at all; not; not very, not so, not too; slightly, a little, a bit, mildly; somewhat, rather, partly; "
+    "moderately, mostly, generally, fairly, quite; ; very, strongly, much, highly; "
+    "completely, totally, fully, extremely, absolutely, entirely, very strongly, very much"
+)
+_MOST_STEPS = 15
+_MIDDLE = re.compile(
+    "neutral|neither( .+ n?or .+)?|undecided|indifferent|mixed|unchanged|no (change|difference)|(about )?(the )?same"
+)
 
 NOTHING = frozenset(
     {"", "-", "none", "nan", "na", "no", "obs", "observational", "control", "wild type", "wildtype", "wt"}
@@ -170,15 +221,23 @@ def _find_unit(match: re.Match[str]) -> str | None:
     if len(signs) > 1 or word in _SIGNS:
         return "".join(signs) if len(signs) <= 1 else None
     unit = word.removesuffix("s") if len(word) > 2 else word
-    is_apart = bool(match[6]) or match[4] != match[4].rstrip()
-    return unit if _is_unit(unit, is_apart) else None
+    return unit if _is_unit(unit, _stands_apart(match)) else None
+
+
+def _stands_apart(match: re.Match[str]) -> bool:
+    return bool(match[6]) or match[4] != match[4].rstrip()
 
 
 def _is_unit(word: str, is_apart: bool) -> bool:
     """Whether a word behind numbers is their unit: identifiers (12a) and versions have some, too."""
-    if word[0] in "°‰" or re.split(r"[/·⁻^²³23]", word.replace("μ", "µ"))[0] in _GLUED:
+    if word[0] in "°‰" or _split_unit(word) in _GLUED:
         return True
     return is_apart and len(word) > 1 and word.lower() not in _NO_UNITS
+
+
+def _split_unit(word: str) -> str:
+    """The first of the units that a unit is made of: mg of mg/dL, m of m²."""
+    return re.split(r"[/·⁻^²³23]", word.replace("μ", "µ"))[0]
 
 
 def list_units(cells: Sequence[Any]) -> dict[str, str]:
@@ -188,15 +247,24 @@ def list_units(cells: Sequence[Any]) -> dict[str, str]:
     --------
     >>> list_units(["5 kg", "900 g", "7 kg"]), list_units(["12a", "13b"]), list_units(["5 kg", "7"])
     ({'kg': '5 kg', 'g': '900 g'}, {}, {})
+    >>> list_units(["20 °C", "68 °F"]), list_units(["5 €", "$7"]), list_units(["99 mg/dL", "1 low"])
+    ({'°C': '20 °C', '°F': '68 °F'}, {'€': '5 €', '$': '$7'}, {})
     """
     units: dict[str, str] = {}
     for cell in cells:
         match = _match_number(str(cell))
         unit = match and _find_unit(match)
-        if not unit or unit not in UNITS:
+        is_degree = unit in ("C", "F") and match is not None and _stands_apart(match)  # 20 C, but not room 20C
+        if not unit or not (_is_known(unit) or is_degree):
             return {}
-        units.setdefault(unit, str(cell))
+        units.setdefault(unit.replace("μ", "µ"), str(cell))
     return units
+
+
+def _is_known(unit: str) -> bool:
+    """Whether it is surely a unit: one capital letter, as in 3C, may also be part of a name."""
+    first = _split_unit(unit)
+    return unit in UNITS or unit[0] in f"{_SIGNS}°‰" or (first in _GLUED and (len(first) > 1 or first != unit))
 
 
 def _fits(matches: Sequence[re.Match[str]], decimal: str) -> bool:
@@ -211,6 +279,67 @@ def _read_match(match: re.Match[str], decimal: str) -> float:
     digits = re.sub(_GAP, "", match[4]).replace(_THOUSANDS[decimal], "").replace(",", ".")
     sign = match[2].replace("−", "-")
     return float(f"{sign}{digits}{match[5] or ''}")
+
+
+def rank_levels(levels: Sequence[str]) -> dict[str, int]:
+    """Steps of a scale, from 0 on, such as those of agreement or of frequency; nothing if the levels name no known one.
+
+    Examples
+    --------
+    >>> rank_levels(["Agree", "strongly agree", "neutral", "Somewhat disagree"])
+    {'Agree': 2, 'strongly agree': 3, 'neutral': 1, 'Somewhat disagree': 0}
+    >>> rank_levels(["mild", "none", "severe"]), rank_levels(["not at all sure", "very sure"])
+    ({'mild': 1, 'none': 0, 'severe': 2}, {'not at all sure': 0, 'very sure': 1})
+    >>> rank_levels(["clay", "loam"]), rank_levels(["m", "s"]), rank_levels(["fair", "average", "good"])
+    ({}, {}, {})
+    """
+    words = {level: normalise_level(level) for level in levels}
+    names = sorted(set(words.values()))
+    is_short = len(names) == 2 and len("".join(names)) == 2  # m and s may be anything
+    if not 2 <= len(names) <= _MOST_STEPS or is_short:
+        return {}
+    for found in (*(_place(names, scale) for scale in _SCALES), _grade(names)):
+        if len(set(found.values())) == len(names):  # two words for one step: who knows which is more
+            order = sorted(names, key=lambda name: found[name])
+            return {level: order.index(name) for level, name in words.items()}
+    return {}
+
+
+def normalise_level(level: str) -> str:
+    """A level as scales are written here: small letters, single spaces."""
+    return re.sub(r"[\s_–-]+", " ", level.casefold().replace("’", "'")).strip(" .")
+
+
+def _place(names: Sequence[str], scale: str) -> dict[str, int]:
+    """The step of a scale that each name stands for; nothing if one stands for none."""
+    steps = {word.strip(): k for k, step in enumerate(scale.split(";")) for word in step.split(",")}
+    return {name: steps[name] for name in names} if all(name in steps for name in names) else {}
+
+
+def _grade(names: Sequence[str]) -> dict[str, int]:
+    """How far each name goes towards one of two ends, or how much of one word it claims; nothing if one does not."""
+    parts = {name: _split_degree(name) for name in names}
+    stems = {stem for name, (_, stem) in parts.items() if not _MIDDLE.fullmatch(name)}
+    if len(stems) == 1 and not any(_MIDDLE.fullmatch(name) for name in names):
+        return {name: degree for name, (degree, _) in parts.items()}
+    neither = 2  # "not agree" is no step between two ends
+    for poles in _POLES:
+        sides = _place(sorted(stems), poles)
+        if sides:
+            grades = {n: (1 if sides[stem] else -1) * degree for n, (degree, stem) in parts.items() if stem in sides}
+            return {} if any(abs(grade) <= neither for grade in grades.values()) else dict.fromkeys(names, 0) | grades
+    return {}
+
+
+def _split_degree(name: str) -> tuple[int, str]:
+    """How much of what a level says: "very happy" is (7, "happy")."""
+    degrees = {word.strip(): k for k, step in enumerate(_DEGREES.split(";")) for word in step.split(",")}
+    for word in sorted(degrees, key=len, reverse=True):
+        if word and name.startswith(f"{word} "):
+            return degrees[word], name.removeprefix(f"{word} ")
+        if word and name.endswith(f" {word}"):
+            return degrees[word], name.removesuffix(f" {word}")
+    return degrees[""], name
 
 
 class Dates(NamedTuple):

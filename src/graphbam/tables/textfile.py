@@ -84,8 +84,9 @@ def parse_text(raw: bytes | Opener, where: str, suffix: str = "", limit: RowLimi
         changes.append(f"read with {DELIMITERS[delimiter]} as the delimiter")
     comment_names = next(csv.reader([comment], delimiter=delimiter, skipinitialspace=True), [])
     body = _gather_rows(text, delimiter, where, limit)
-    names = _name_columns(body.names, comment_names, body.width, changes)
+    names = _name_columns(body, comment_names, changes)
     frame = _read_body(body, names, delimiter, where, changes)
+    frame = frame.iloc[:, :-1] if _is_longer(body) and body.ends_empty else frame
     return Parsed(_drop_row_labels(frame, changes), changes, body.n_rows)
 
 
@@ -254,6 +255,10 @@ class _Record(NamedTuple):
     def cells(self, delimiter: str) -> list[str]:
         return next(csv.reader(io.StringIO(self.text, newline=""), delimiter=delimiter, skipinitialspace=True))
 
+    def ends_empty(self, delimiter: str) -> bool:
+        """Whether nothing follows the last delimiter."""
+        return self.text.rstrip(" \r\n").removesuffix('""').endswith(delimiter)
+
 
 def _split_records(text: _Text, delimiter: str, where: str) -> Iterator[_Record]:
     """Rows of a file, without blank ones. Only those with quotes need more than a count of their delimiters."""
@@ -297,16 +302,24 @@ class _Body(NamedTuple):
     width: int
     n_rows: int
     """All rows, read or not."""
+    ends_empty: bool
+    """Whether the last cell of each row is empty: it ends in a delimiter."""
+
+
+def _is_longer(body: _Body) -> bool:
+    """Whether rows have one cell more than there are names: row labels in front, or nothing at the end."""
+    return body.names is not None and len(body.names) == body.width - 1
 
 
 def _gather_rows(text: _Text, delimiter: str, where: str, limit: RowLimit) -> _Body:
     """Check and count all rows, and keep those that are wanted; of a long file they are fetched in a second reading."""
     names, records = _split_header(text, delimiter, where)
-    kept, width, n_rows = io.BytesIO(), 0, 0
+    kept, width, n_rows, ends_empty = io.BytesIO(), 0, 0, True
     for record in records:
         if record.width != width:
             width = _check_width(record, width, names, where)
         n_rows += 1
+        ends_empty = ends_empty and record.ends_empty(delimiter)
         if not limit.cuts(n_rows):
             kept.write(record.text.encode())
         elif not limit.cuts(n_rows - 1):
@@ -317,7 +330,7 @@ def _gather_rows(text: _Text, delimiter: str, where: str, limit: RowLimit) -> _B
     if rows is not None:
         wanted, records = set(rows.tolist()), _split_header(text, delimiter, where)[1]
         kept.writelines(record.text.encode() for row, record in enumerate(records) if row in wanted)
-    return _Body(names, kept, width, n_rows)
+    return _Body(names, kept, width, n_rows, ends_empty)
 
 
 def _split_header(text: _Text, delimiter: str, where: str) -> tuple[list[str] | None, Iterator[_Record]]:
@@ -421,16 +434,21 @@ def _read_csv_as_is(body: io.BytesIO, delimiter: str, decimal: str) -> pd.DataFr
     return frame
 
 
-def _name_columns(names: list[str] | None, comment_names: list[str], width: int, changes: list[str]) -> list[str]:
+def _name_columns(body: _Body, comment_names: list[str], changes: list[str]) -> list[str]:
+    """One name for each cell of a row; of one cell more than there are names, which end of the row it is at."""
+    names, width = body.names, body.width
     if names is None and len(comment_names) == width > 1 and _is_header(comment_names):
         names = comment_names
         changes.append("column names taken from the comment line above the data")
     if names is None:
         changes.append(f"no header found: columns are called x0 … x{width - 1}")
         return [f"x{k}" for k in range(width)]
-    if len(names) == width - 1:
-        return ["", *names]
-    return list(names)
+    if not _is_longer(body):
+        return list(names)
+    if body.ends_empty:
+        changes.append("every row ends in a delimiter, and the header does not: nothing was read behind it")
+        return [*names, ""]
+    return ["", *names]
 
 
 def _drop_row_labels(frame: pd.DataFrame, changes: list[str]) -> pd.DataFrame:
