@@ -430,3 +430,10 @@ def test_files_of_others_are_not_written_over(both, tmp_path):
     assert (tmp_path / "edges.csv").read_text() == "mine"
     few.save(tmp_path / "out")
     few.save(tmp_path / "out")
+
+
+def test_columns_called_by_numbers_are_found_by_them():
+    few = gb.SparseResult(("0", "1", "2"), [[0, 1]], [[0.1, 0.9, 0.0]], {"skeleton": 0.01})
+    assert few.part([0, 1]).names == ("0", "1")
+    with pytest.raises(gb.GraphbamError, match="no variable '7'"):
+        few.part([7])

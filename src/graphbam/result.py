@@ -883,7 +883,8 @@ class Result(AnyResult):
         -------
         DataFrame
             Columns a, edge (``->`` or ``--``), b; `skeleton`, the probability of a link; `size`; `low` and `high`, the
-            limits of a rough 95 % interval; `sign`: "+", "−", "not monotone" or "unclear"; `given`, the variables held.
+            limits of a rough 95 % interval; `sign`: "+", "−", "not monotone", "unclear" or, of text whose codes have
+            none, "no order"; `given`, the variables held.
 
         Raises
         ------

@@ -983,7 +983,7 @@ def _find_places(names: Sequence[str], wanted: Iterable[str]) -> list[int]:
     from difflib import get_close_matches
 
     place = {name: k for k, name in enumerate(names)}
-    wanted = [wanted] if isinstance(wanted, str) else list(wanted)
+    wanted = [wanted] if isinstance(wanted, str) else [str(name) for name in wanted]  # columns may be called by numbers
     for name in wanted:
         if name not in place:
             near = get_close_matches(name, names, n=1)
