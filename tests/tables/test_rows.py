@@ -167,6 +167,13 @@ def test_seasons_are_no_part_of_how_long_months_are():
     assert measure_redundancy(np.column_stack([days_m, np.arange(60) + season_m])) > 1
 
 
+@each("n_columns", [2, 3])
+def test_columns_that_all_rise_evenly_leave_nothing_to_compare(n_columns):
+    """Time in several units and nothing else; such a table ended in a traceback."""
+    x_md = np.linspace(0, 1, 100)[:, None] * np.arange(1, n_columns + 1) + 5
+    assert read_order(x_md) == RowOrder(0.0, sorted_only=True)
+
+
 def test_few_rows_have_no_order():
     """With as many columns as rows some combination of them is in any order."""
     x_md = np.random.default_rng(6).normal(size=(30, 30))
