@@ -24,7 +24,7 @@ from graphbam.errors import Setting, TableError, spell_count
 from graphbam.tables.columns import MOST_LEVELS, Coded, Encode, check_encode, code_column, is_asked, scale_levels
 from graphbam.tables.formats import LONG, PACKINGS, PART, SUFFIXES, ZIP, find_suffix, parse_file, parse_long
 from graphbam.tables.limit import ALL, RowLimit
-from graphbam.tables.spelling import names_targets
+from graphbam.tables.spelling import HOW_TO_WRITE, names_targets
 from graphbam.tables.table import Matrix, Table, spell_columns
 from graphbam.tables.textfile import Parsed
 
@@ -362,7 +362,7 @@ def _code_columns(
     if unreadable:
         _refuse_columns(unreadable, source, encode, targets)
     coded = scale_levels(coded)
-    warnings += [*_warn_of_levels(coded), *_warn_of_targets(targets)]
+    warnings += [*_warn_of_levels(coded), *_warn_of_targets(frame, targets)]
     for note in dict.fromkeys(one.note for one in coded.values() if one.note):
         about = [name for name, one in coded.items() if one.note == note]
         changes.append(f"{spell_columns(about)}: {note}")
@@ -383,17 +383,18 @@ def _warn_of_levels(coded: Mapping[str, Coded]) -> list[str]:
     ]
 
 
-def _names_targets(frame: pd.DataFrame, name: str) -> bool:
+def _names_targets(frame: pd.DataFrame, name: str, *, as_written: bool = False) -> bool:
     """Whether a column is text that names other columns."""
     is_text = not pd.api.types.is_numeric_dtype(frame[name])
-    return is_text and names_targets(frame[name], set(frame.columns) - {name})
+    return is_text and names_targets(frame[name], set(frame.columns) - {name}, as_written=as_written)
 
 
-def _warn_of_targets(targets: Sequence[str]) -> list[str]:
+def _warn_of_targets(frame: pd.DataFrame, targets: Sequence[str]) -> list[str]:
     """Say what a column that names others may be for: as a variable it hides what it tells of directions."""
     return [
         f"column {name!r} names other columns: if it lists what an experiment set in each row, set "
         f"{Setting('interventions', name).as_both()}, and it will tell which way links point"
+        + ("" if _names_targets(frame, name, as_written=True) else f"; {HOW_TO_WRITE}")
         for name in targets
     ]
 
