@@ -535,6 +535,17 @@ def test_directions_are_written_and_told(infer, table, toy_colliders, cut):
     assert {(link["a"], link["b"]) for link in told["links"] if link["edge"] == "->"} == set(graph.directed_edges())
 
 
+def test_an_objective_that_wide_tables_cannot_have_is_refused_before_the_work(tmp_path, capsys, monkeypatch):
+    pd.DataFrame(np.random.default_rng(0).normal(size=(30, 5)), columns=list("abcde")).to_csv(tmp_path / "a.csv")
+    monkeypatch.setattr("graphbam.inference.journey.MATRIX_UP_TO", 4)
+    monkeypatch.setattr(gb, "infer", lambda *given, **settings: pytest.fail("inferred for nothing"))
+    options = "-o", tmp_path / "out", "--objective", "shd"
+    code, _, error = run(capsys, monkeypatch, "infer", tmp_path / "a.csv", *options)
+    assert code == 2
+    assert "--objective shd weighs all pairs of up to 4 columns, and" in error
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(("objective", "says"), [("links", ""), ("shd", ", with 1 link that arrows.csv leaves out")])
 def test_links_of_the_dag_alone_are_counted(objective, says):
     p, way, compelled = [0.38, 0.62, 0.0], np.array([[0, 0.7], [0.3, 0]]), np.array([[0, 0.4], [0.2, 0]])

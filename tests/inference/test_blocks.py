@@ -195,10 +195,16 @@ def test_lists_of_pairs_heed_experiments_and_knowledge(monkeypatch):
     assert set(few.cpdag().directed_edges()) == set(whole.cpdag().directed_edges())
 
 
-def test_the_second_network_is_refused_where_there_is_no_matrix(chains, small_hoods, monkeypatch):
+def test_the_second_network_is_refused_where_there_is_no_matrix_before_the_first_is_asked(
+    chains, small_hoods, monkeypatch
+):
     monkeypatch.setattr("graphbam.inference.journey.MATRIX_UP_TO", 30)
-    with pytest.raises(ConfigError, match="the second network is asked about up to 30 columns, and there are 60"):
+    monkeypatch.setattr("graphbam.inference.journey._ask", lambda *given: pytest.fail("asked for nothing"))
+    says = "the second network is asked about up to 30 columns, and there are 60"
+    with pytest.raises(ConfigError, match=says):
         gb.infer(chains, weights=PartialCorrelation(), colliders=Contrast())
+    (failure,) = gb.infer_many([chains], weights=PartialCorrelation(), colliders=Contrast())
+    assert says in str(failure.error)
 
 
 MEASURE = """

@@ -36,6 +36,11 @@ def test_least_squares_leave_nothing_along_any_column(rng):
         assert said == pytest.approx(x @ np.linalg.lstsq(x, y_mn[: len(x)], rcond=None)[0])
 
 
+def test_nothing_is_said_of_no_columns_or_by_none():
+    assert regress(np.empty((4, 0)), np.ones((4, 2))).tolist() == np.zeros((4, 2)).tolist()
+    assert regress(np.ones((4, 2)), np.empty((4, 0))).shape == (4, 0)
+
+
 def test_axes_put_the_matrix_together_again(rng):
     x_md = rng.normal(size=(9, 4))
     values, vectors = find_axes(x_md.T @ x_md)

@@ -13,6 +13,7 @@ from graphbam.errors import Setting, TableError
 from graphbam.tables.config import PrepareConfig
 from graphbam.tables.interventions import read_experiment
 from graphbam.tables.prepare import prepare
+from graphbam.tables.read import read_table
 
 FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 3)), columns=["a", "b", "c d"])
 TARGETS = ["", "b", "b; c d", "c d", None, "none", "a,b", "b", ""]
@@ -145,6 +146,18 @@ def test_a_column_left_out_is_no_target_any_more():
     assert np.array_equal(table.set_md, SET[:, [0, 2]] > 0)
 
 
+@each("b", ["b", "B", "b_KO", "b-/-", "b knockout", "b (inhibitor)"])
+def test_a_column_that_seems_to_mean_others_is_told_of_with_how_to_write_it(b):
+    frame = with_column().replace("b", b).replace("", "wild type")
+    (warning,) = [said for said in read_table(frame, encode=True).warnings if "names other columns" in said]
+    assert ("write just the name" in warning) == (b != "b")
+
+
+def test_a_column_of_other_words_is_no_target():
+    frame = with_column().replace("b", "b12")
+    assert not any("names other columns" in said for said in read_table(frame, encode=True).warnings)
+
+
 def test_nothing_set_is_told():
     table = read_experiment(FRAME, 0 * SET)
     assert table.set_md is None
@@ -154,6 +167,7 @@ def test_nothing_set_is_told():
 @each("data, interventions, says", [
     (FRAME, "targets", "the column 'targets', which the table does not have"),
     (with_column().replace("b", "bb"), "target", "the target 'bb', which .* Did you mean 'b'.* Say which columns"),
+    (with_column().replace("b", "B KO"), "target", "the target 'B KO', which seems to mean 'b': write just the name"),
     (FRAME, SET[:5], "has 5 rows, the table 9"),
     (FRAME, 0 * SET + 1, "marks every cell of the table as set"),
     (FRAME, SET[:, :2], "has 2 columns, the table 3"),

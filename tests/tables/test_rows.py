@@ -160,11 +160,67 @@ def test_a_column_that_turns_from_row_to_row_does_not_make_a_series_independent(
         assert count_rows(300, 300, measure_redundancy(np.column_stack([walk_md, turning_md]))) < 20
 
 
+def totals(rng, kind):
+    """Rows in the order of time, with running totals."""
+    rises_md, day_m = np.abs(rng.normal(size=(300, 4))), np.arange(300)
+    slow_md, noise_md = autoregression(rng, 300, 2, 0.95), rng.normal(size=(300, 4))
+    return np.column_stack({
+        "beside series": [slow_md, noise_md, rises_md[:, 0].cumsum()],
+        "beside series and the day": [day_m, slow_md, noise_md, rises_md[:, 0].cumsum()],
+        "beside noise": [noise_md, rises_md.cumsum(axis=0)],
+        "beside noise and the day": [day_m, noise_md, rises_md.cumsum(axis=0)],
+        "of counts": [noise_md, rng.poisson(0.7, size=(300, 4)).cumsum(axis=0)],
+    }[kind])  # fmt: skip
+
+
+@each("kind", ["beside series", "beside series and the day", "beside noise", "beside noise and the day", "of counts"])
+def test_running_totals_are_series_and_no_order_that_rows_were_sorted_in(kind):
+    for seed in range(10):
+        x_md = totals(np.random.default_rng(seed), kind)
+        assert count_rows(300, 300, measure_redundancy(x_md)) < 200
+
+
+def sorted_tables(rng, n_samples):
+    """Rows with a common cause in another order than that of time."""
+    x_md = rng.normal(size=(n_samples, 6)) + rng.normal(size=(n_samples, 1))
+    level_m = np.digitize(x_md[:, 0], [-0.7, 0.2, 1])
+    by_level_md = np.column_stack([np.array([1.0, -0.3, 2.1, -2.0])[level_m], x_md[:, 1:]])
+    yield "levels with numbers in no order", by_level_md[level_m.argsort(kind="stable")]
+    yield "levels, and a column within them", by_level_md[np.lexsort([x_md[:, 1], level_m])]
+    in_units_md = np.column_stack([np.exp(x_md[:, 0] / 3), x_md[:, 0] > 0.4, np.arctan(x_md[:, 0]), x_md])
+    yield "a column that others repeat in other units", in_units_md[x_md[:, 0].argsort()]
+    age_m = (50 + 12 * x_md[:, 0]).round().clip(1)
+    yield "ages", np.column_stack([age_m, np.log(age_m), age_m > 55, x_md[:, 1:]])[age_m.argsort(kind="stable")]
+
+
+@each("n_samples", [200, 1000])
+def test_tables_sorted_by_levels_or_by_one_thing_in_several_units_count_in_full(n_samples):
+    for seed in range(10):
+        for name, x_md in sorted_tables(np.random.default_rng(seed), n_samples):
+            assert measure_redundancy(x_md) == 0, name
+
+
+def test_levels_in_blocks_do_not_make_the_series_within_them_independent():
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        site_m = np.array([1.0, -0.3, 2.1])[np.arange(300) // 100]
+        assert measure_redundancy(np.column_stack([site_m, autoregression(rng, 300, 4, 0.9)])) > 1
+        noise_md = rng.normal(size=(300, 4))
+        assert read_order(np.column_stack([site_m, noise_md])) == RowOrder(0.0, sorted_only=True)
+
+
 def test_seasons_are_no_part_of_how_long_months_are():
     months, rng = pd.date_range("2019-01", periods=60, freq="MS"), np.random.default_rng(0)
     season_m = 10 * np.sin(np.arange(60) / 2) + 3 * rng.normal(size=60)
     days_m = (months - months[0]).days.to_numpy(dtype=float)
     assert measure_redundancy(np.column_stack([days_m, np.arange(60) + season_m])) > 1
+
+
+@each("n_columns", [2, 3])
+def test_columns_that_all_rise_evenly_leave_nothing_to_compare(n_columns):
+    """Time in several units and nothing else; such a table ended in a traceback."""
+    x_md = np.linspace(0, 1, 100)[:, None] * np.arange(1, n_columns + 1) + 5
+    assert read_order(x_md) == RowOrder(0.0, sorted_only=True)
 
 
 def test_few_rows_have_no_order():

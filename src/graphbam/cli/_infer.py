@@ -112,7 +112,7 @@ def infer(
     with Helper() as helper:
         with _progress(quiet or as_json) as progress:
             cut = _read_cut(objective, threshold, fdr)
-            answers = _infer_all(source, folder, settings, progress, helper)
+            answers = _infer_all(source, folder, settings, cut, progress, helper)
         write = _try_to_write if source.is_dir() else _write
         reports = [write(answer, place, cut, helper) for place, answer in answers]
     _print(reports, is_folder=source.is_dir(), cut=cut, quiet=quiet, as_json=as_json)
@@ -163,7 +163,12 @@ def _find_source(table: str) -> Path:
 
 
 def _infer_all(
-    source: Path, out: Path, settings: dict[str, Any], progress: Callable[[float, str], None] | bool, helper: Helper
+    source: Path,
+    out: Path,
+    settings: dict[str, Any],
+    cut: Cut,
+    progress: Callable[[float, str], None] | bool,
+    helper: Helper,
 ) -> list[tuple[Path, Result | Failure]]:
     """Answers with the folders they belong into; the helper reads a table and gets ready to draw meanwhile."""
     import graphbam as gb
@@ -174,7 +179,8 @@ def _infer_all(
     if not source.is_dir():
         wait = _begin_to_read(source, settings, helper)
         infer = gb.infer  # torch is loaded here
-        return [(out, infer(wait(), progress=progress, **settings))]
+        data = wait() if cut.objective == "links" else _read_narrow(wait(), cut, settings)
+        return [(out, infer(data, progress=progress, **settings))]
     from graphbam.tables.read import find_tables
 
     tables = find_tables(source)
@@ -194,6 +200,22 @@ def _begin_to_read(source: Path, settings: dict[str, Any], helper: Helper) -> Ca
         return lambda: source
     about = {name: value for name, value in settings.items() if name not in {"knowledge", *PARTS}}
     return helper.begin(read_source, source, read_settings(about))
+
+
+def _read_narrow(data: Any, cut: Cut, settings: dict[str, Any]) -> Any:
+    """The table, if the objective can be had: the answer for a wide one has no matrix of all pairs."""
+    from graphbam.inference.journey import MATRIX_UP_TO
+    from graphbam.inference.reading import read_source
+    from graphbam.inference.settings import read_settings
+
+    table = read_source(data, read_settings(settings))
+    if table.shape[1] > MATRIX_UP_TO and settings["blocks"] != "never" and settings["directions"] != "none":
+        raise ConfigError(
+            *(Setting("objective", cut.objective), f" weighs all pairs of up to {MATRIX_UP_TO} columns, and "),
+            f"{table.source} has {table.shape[1]}. Leave it out, or leave out columns by ",
+            *(Setting("drop"), "."),
+        )
+    return table
 
 
 def _open_pipe() -> io.BytesIO:

@@ -154,6 +154,7 @@ def infer(
     with listening(progress) as tell:
         ready = _prepare(data, config)
         networks = open_networks(config)
+        _check_directions(ready, config, networks)
         if tell is not be_silent:  # the machine is measured for listeners only
             tell(0.0, _announce(ready, config, networks.edges))
         table = _as_wide(ready)
@@ -222,6 +223,16 @@ def _prepare(data: Any, config: InferConfig, name: str | None = None) -> Prepare
     return ready
 
 
+def _check_directions(ready: Prepared, config: InferConfig, networks: Networks) -> None:
+    """Refuse the second network where there will be no matrix of all pairs, before the work and not after it."""
+    if networks.colliders is None or len(ready.names) <= MATRIX_UP_TO or not is_wide(config, len(ready.varying)):
+        return
+    raise ConfigError(
+        f"the second network is asked about up to {MATRIX_UP_TO} columns, and there are {len(ready.names)}. Use ",
+        *(Setting("directions", "one-pass"), " or ", Setting("directions", "none"), "."),
+    )
+
+
 def _find_tables(folder: str | os.PathLike[str]) -> list[Path]:
     from graphbam.tables.read import find_tables
 
@@ -263,11 +274,6 @@ def _finish_sparse(
     progress: Progress | None,
 ) -> SparseResult:
     """The answer for a table too wide for a matrix of all pairs."""
-    if networks.colliders is not None:
-        raise ConfigError(
-            f"the second network is asked about up to {MATRIX_UP_TO} columns, and there are {len(ready.names)}. Use ",
-            *(Setting("directions", "one-pass"), " or ", Setting("directions", "none"), "."),
-        )
     pairs, stability = joined.pairs, None
     if config.stability:
         ask = functools.partial(_join_resamples, config, networks, joined.plan)
@@ -596,6 +602,7 @@ def _batch_by_shape(prepared: Iterable[tuple[int, Prepared]]) -> Iterator[dict[i
 def _infer_wide(ready: Prepared, config: InferConfig, networks: Networks) -> Result | Failure:
     """The answer for a wide table of many; each has a folder of its own in the store, if there is one."""
     try:
+        _check_directions(ready, config, networks)
         table = _as_wide(ready)
         if config.store is not None:
             config = dataclasses.replace(config, store=Path(config.store, table.fingerprint()))

@@ -30,7 +30,7 @@ def multiply(a_mk: Floats, b_kn: Floats) -> Matrix:
 
 
 def regress(x_mk: Matrix, y_mn: Matrix) -> Matrix:
-    """What least squares on the columns of `x_mk` say of those of `y_mn`; x may have any rank.
+    """What least squares on the columns of `x_mk` say of those of `y_mn`; x may have any rank, and no columns at all.
 
     Examples
     --------
@@ -38,6 +38,8 @@ def regress(x_mk: Matrix, y_mn: Matrix) -> Matrix:
     array([[3.],
            [3.]])
     """
+    if not x_mk.shape[1] or not y_mn.shape[1]:  # which LAPACK refuses
+        return np.zeros(y_mn.shape)
     x, y = _as_tensor(x_mk), _as_tensor(y_mn)
     return _as_array(x @ torch.linalg.lstsq(x, y, driver="gelsd").solution)
 

@@ -23,7 +23,7 @@ from graphbam.errors import Setting, TableError, spell_count
 from graphbam.tables.columns import Encode
 from graphbam.tables.limit import ALL, RowLimit
 from graphbam.tables.read import Loaded, load_frame, not_among, read_table, take_rows, unique_names
-from graphbam.tables.spelling import NOTHING
+from graphbam.tables.spelling import HOW_TO_WRITE, NOTHING, find_meant
 from graphbam.tables.table import BoolMatrix, Table, spell_columns
 
 Interventions: TypeAlias = Any
@@ -174,6 +174,8 @@ def _find_targets(cell: Any, names: Sequence[str], where: str) -> list[int]:
     if len(targets) == 1 and targets[0] not in names and targets[0].lower() in NOTHING:
         return []
     for name in targets:
+        if name not in names and (meant := find_meant(name, names)):
+            raise TableError(f"{where} names the target {name!r}, which seems to mean {meant!r}: {HOW_TO_WRITE}.")
         if name not in names:
             wanted = "Say which columns of the table were set, or nothing"
             raise TableError(f"{where} names the target {name!r}, {not_among(name, list(names))} {wanted}.")

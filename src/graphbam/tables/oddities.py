@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from graphbam.errors import spell_count
-from graphbam.tables.algebra import find_axes
+from graphbam.tables.algebra import find_axes, multiply
 from graphbam.tables.config import LEAST_ROWS
 from graphbam.tables.domain import correlate
 from graphbam.tables.notes import Notes
 from graphbam.tables.spread import share_spread
-from graphbam.tables.standard import standardise
-from graphbam.tables.table import Indices, Matrix, spell_columns
+from graphbam.tables.standard import WILD, standardise
+from graphbam.tables.table import BoolVector, Indices, Matrix, spell_columns
 
 FEW_ROWS = 20
 
@@ -28,6 +28,23 @@ FAR = 1000.0
 
 SAME, NEARLY_SAME = 1 - 1e-10, 0.999
 """Correlations beyond which columns are copies up to units, and beyond which they hide much of each other too."""
+
+
+RELATED, SLACK = 0.99, 2.0
+"""Share of a column's variance that others must say of it; and times as much as rounding makes that they may leave."""
+
+MOST_RELATED, ROWS_EACH, MOST_ROWS = 300, 3, 1000
+"""Columns up to which relations are looked for, and rows that each of them takes; in fewer, chance makes some. Of twice
+as many rows as the last, or more, evenly chosen ones are looked at."""
+
+EXACTLY = 1e-10
+"""Share of the variance that an exact relation leaves unsaid at most."""
+
+PART = 0.7
+"""Partial correlation with a column that follows from others, from which a column is one of these."""
+
+BETTER = 3.0
+"""Times as much a linear relation leaves unsaid as one of logarithms, where that one is a product or ratio."""
 
 
 def warn_of_wild_values(names: Sequence[str], x_md: Matrix, notes: Notes) -> None:
@@ -131,6 +148,88 @@ def describe_redundancy(names: Sequence[str], x_md: Matrix) -> list[str]:
             "missed: consider leaving out what follows from the rest"
         )
     return warnings
+
+
+def warn_of_relations(names: Sequence[str], x_md: Matrix) -> list[str]:
+    """Name columns that follow from others but for rounding: as their sum, or as a product or ratio of positive ones.
+
+    What follows exactly, as a sum or as a copy, is `describe_redundancy`'s.
+
+    Examples
+    --------
+    >>> weight, height = np.random.default_rng(0).uniform([50, 1.5], [100, 2], size=(99, 2)).T
+    >>> x_md = np.column_stack([weight, height, (weight / height**2).round(1)])
+    >>> warn_of_relations(["weight", "height", "bmi"], x_md)[0][:60]
+    "columns 'weight', 'height', 'bmi' are bound by a product or "
+    """
+    if len(x_md) < FEW_ROWS:
+        return []
+    x_md = x_md[:: max(1, len(x_md) // MOST_ROWS)]
+    size_d = np.abs(x_md).max(axis=0)
+    x_md = x_md / 10.0 ** np.floor(np.log10(np.where(size_d > 0, size_d, 1.0)))  # digits stay, and no square overflows
+    left_d, warnings = np.ones(len(names)), []
+    for is_log in (False, True):
+        places = np.flatnonzero((x_md > 0).all(axis=0)) if is_log else np.arange(len(names))
+        found, left_k = _find_related(x_md[:, places], is_log)
+        is_new_k = BETTER * left_k < left_d[places] if is_log else left_k > EXACTLY
+        left_d[places] = left_k
+        bound = [names[places[k]] for k in found if is_new_k[k]]
+        if len(bound) > 2:
+            how = "a product or ratio" if is_log else "a linear relation"
+            warnings.append(
+                f"{spell_columns(bound)} are bound by {how} that is exact but for rounding; links and arrows among "
+                "them are not to be trusted, and links with others are easily missed: leave out what follows from the "
+                "rest (as a ratio, product or sum)"
+            )
+    return warnings
+
+
+def _find_related(x_mk: Matrix, is_log: bool) -> tuple[list[int], Matrix]:
+    """Columns bound by relations, of logarithms or not, and the share of the variance of each that others leave unsaid.
+
+    Columns that are nearly the same as an earlier one are left aside, and so are rows with wild values, if few.
+    """
+    left_k, y_mk = np.ones(x_mk.shape[1]), np.log(x_mk) if is_log else x_mk
+    if min(x_mk.shape) < 3 or (is_tame_m := _find_tame(y_mk)).mean() < 0.5:
+        return [], left_k
+    x_mk, y_mk = x_mk[is_tame_m], y_mk[is_tame_m]
+    r_kk = correlate(y_mk)
+    np.fill_diagonal(r_kk, 1.0)  # of columns that are constant in the other rows, too
+    firsts = _find_copies(r_kk, NEARLY_SAME)[1]
+    n_rows, n_columns = len(x_mk), len(firsts)
+    if not 2 < n_columns <= MOST_RELATED or n_rows < max(FEW_ROWS, ROWS_EACH * n_columns):
+        return [], left_k
+    values, vectors = find_axes(r_kk[np.ix_(firsts, firsts)])
+    inverse_kk = multiply(vectors / np.maximum(values, 1e-13), vectors.T)
+    left_k[firsts] = (n_rows - 1) / (n_rows - n_columns) / inverse_kk.diagonal()
+    said = np.flatnonzero(left_k[firsts] < 1 - RELATED)
+    if not len(said):
+        return [], left_k
+    weights_sk = inverse_kk[said] / inverse_kk.diagonal()[said, None]
+    rounded_s = weights_sk**2 @ _share_rounded(x_mk[:, firsts], y_mk[:, firsts], is_log)
+    said = said[left_k[firsts][said] <= SLACK * rounded_s + (EXACTLY if is_log else 0.0)]
+    size_k = np.sqrt(inverse_kk.diagonal())
+    takes_part_k = (np.abs(inverse_kk / np.outer(size_k, size_k))[said] > PART).any(axis=0)
+    return firsts[takes_part_k].tolist(), left_k
+
+
+def _share_rounded(x_mk: Matrix, y_mk: Matrix, is_log: bool) -> Matrix:
+    """Share of the variance of y, which is x or its logarithm, that comes from rounding x to so many decimals."""
+    grain_k = np.zeros(x_mk.shape[1])
+    for decimals in range(9, -1, -1):
+        shifted_mk = x_mk * 10.0**decimals
+        is_whole_k = (np.abs(shifted_mk - np.rint(shifted_mk)) <= 1e-7 * np.abs(shifted_mk).max(axis=0)).all(axis=0)
+        grain_k[is_whole_k] = 10.0**-decimals
+    error_mk = grain_k / x_mk if is_log else np.broadcast_to(grain_k, x_mk.shape)
+    variance_k = y_mk.var(axis=0)
+    return (error_mk**2).mean(axis=0) / 12 / np.where(variance_k > 0, variance_k, np.inf)
+
+
+def _find_tame(x_mk: Matrix) -> BoolVector:
+    """Rows without values beyond what step 6 moves to its limit."""
+    low_k, middle_k, high_k = np.quantile(x_mk, [0.05, 0.5, 0.95], axis=0)
+    reach_k = WILD * (high_k - low_k) / 3.29
+    return np.asarray((np.abs(x_mk - middle_k) <= np.where(reach_k > 0, reach_k, np.inf)).all(axis=1))
 
 
 def _warn_of_copies(names: Sequence[str], groups: list[list[int]], how: str, mark: str) -> list[str]:

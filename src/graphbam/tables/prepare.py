@@ -24,9 +24,9 @@ The rules, in the order they are applied, to a table of which at most twenty tim
    tames heavy tails with a robust scale. Where nearly all have two levels, the network is shown them with a little
    noise (`graphbam.tables.dither`); columns in two narrow peaks with wider ones (`graphbam.tables.peaks`).
 
-Duplicated and collinear columns, those that look like row numbers, and a last row of totals go through unchanged, with
-a warning. What was done is in `Prepared.changes`, sentence by sentence; what of it a reader of the answer must know is
-also in `Prepared.warnings`, with the number that matters.
+Duplicated and collinear columns, products and ratios of others, those that look like row numbers, and a last row of
+totals go through unchanged, with a warning. What was done is in `Prepared.changes`, sentence by sentence; what of it a
+reader of the answer must know is also in `Prepared.warnings`, with the number that matters.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from graphbam.tables.config import LEAST_ROWS, PrepareConfig
 from graphbam.tables.dither import AMOUNT, find_levels
 from graphbam.tables.domain import describe_table
 from graphbam.tables.draws import canonical_order, draw_passes
-from graphbam.tables.gaps import complete
+from graphbam.tables.gaps import Cells, complete
 from graphbam.tables.notes import Notes
-from graphbam.tables.oddities import warn_about, warn_of_spread
+from graphbam.tables.oddities import warn_about, warn_of_relations, warn_of_spread
 from graphbam.tables.peaks import WIDTH, find_peaks
 from graphbam.tables.rows import MOST_ROWS, RowOrder, count_rows, find_copies, leave_experiments, read_order
 from graphbam.tables.standard import avoid_overflow, is_constant, standardise
@@ -127,7 +127,7 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
     order = RowOrder(0.0, sorted_only=True) if config.independent_rows else _judge_order(once_md, set_md, notes)
     features = describe_table(np.random.default_rng(0).permutation(once_md) if order.sorted_only else once_md)
     kept = [names[k] for k in varying]
-    notes.warnings += warn_about(kept, x_md) + warn_of_spread(once_md)
+    notes.warnings += warn_about(kept, x_md) + _warn_of_relations(kept, cells, varying) + warn_of_spread(once_md)
     notes.changes += _tell_of_peaks(x_md, cells.missing_md[:, varying])
     notes.changes += _tell_of_levels(x_md, cells.missing_md[:, varying])
     ranked_md = x_md.round(FILLED_TO) if cells.missing_md.any() else x_md
@@ -177,6 +177,11 @@ def _find_varying(table: Table, names: Sequence[str], x_md: Matrix, notes: Notes
             "graph needs two. Check that the right file was read, or add rows."
         )
     return varying
+
+
+def _warn_of_relations(names: Sequence[str], cells: Cells, varying: Indices) -> list[str]:
+    """Of values as they came, which may be positive, in the rows without gaps."""
+    return warn_of_relations(names, cells.x_md[~cells.missing_md[:, varying].any(axis=1)][:, varying])
 
 
 def _judge_order(x_md: Matrix, set_md: BoolMatrix, notes: Notes) -> RowOrder:

@@ -33,10 +33,14 @@ from graphbam.tables.columns import (
 )
 from graphbam.tables.formats import LONG, PACKINGS, PART, SUFFIXES, ZIP, find_suffix, parse_file, parse_long
 from graphbam.tables.limit import ALL, RowLimit
-from graphbam.tables.spelling import names_targets
+from graphbam.tables.spelling import HOW_TO_WRITE, find_marks, names_targets
 from graphbam.tables.table import Matrix, Table, spell_columns
 from graphbam.tables.textfile import Parsed
 
+FEWEST_SHARED = 20
+"""Values of a column of text from which rows that share one are told of."""
+
+_WORDS = re.compile(r"[^\W\d_]")
 _SAMPLE_NAME = re.compile(r"(sample|subject|patient|participant|case|cell|donor|row|obs|gsm)[\W_]*\d+$", re.IGNORECASE)
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
@@ -79,7 +83,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     names, renamed = unique_names(list(frame.columns))
     frame = frame.set_axis(pd.Index(names, dtype=object), axis=1)
     changes = [*found, *unread, *renamed]
-    frame = _drop_columns(frame, drop, changes)
+    whole, frame = frame, _drop_columns(frame, drop, changes)
     for unknown in (name for name in named if name not in frame.columns):
         near = not_among(unknown, list(frame.columns))
         raise TableError(Setting("encode"), f" names the column {unknown!r}, {near}")
@@ -88,7 +92,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     _check_width(names, x_md, source, list(frame.columns))
     if frame.columns[0] not in names:  # taken for row labels
         labels = [str(label) for label in frame.iloc[:, 0]]
-    warnings += suspect_transposed(names, labels, len(x_md))
+    warnings += [*suspect_transposed(names, labels, len(x_md)), *_warn_of_shared(whole)]
     n_found = n_rows if n_rows > len(x_md) else None
     is_there = set(names)
     gone = tuple(name for name in frame.columns if name not in is_there)
@@ -387,7 +391,7 @@ def _code_columns(
     if unreadable:
         _refuse_columns(unreadable, source, encode, targets)
     coded = scale_levels(coded)
-    warnings += [*_warn_of_levels(coded), *_warn_of_targets(targets)]
+    warnings += [*_warn_of_levels(coded), *_warn_of_targets(frame, targets)]
     changes += _tell_of_codes(coded)
     if not coded:
         return (), np.empty((len(frame), 0))
@@ -414,17 +418,39 @@ def _warn_of_levels(coded: Mapping[str, Coded]) -> list[str]:
     ]
 
 
-def _names_targets(frame: pd.DataFrame, name: str) -> bool:
+def _warn_of_shared(frame: pd.DataFrame) -> list[str]:
+    """Name columns of text, left out or not, that tell individuals apart of whom there are several rows each.
+
+    There are more values than rows of each: of a category it is the other way round. Dates and numbers tell none apart.
+    """
+    told = []
+    for name in frame.columns:
+        texts = [cell for cell in frame[name].array if isinstance(cell, str)] if frame[name].dtype.kind == "O" else []
+        if 2 * len(texts) < len(frame) or not texts or not _WORDS.search(texts[0]):
+            continue
+        counts = pd.Series(texts).value_counts()
+        is_shared = len(counts) >= FEWEST_SHARED and 2 <= counts.mean() <= len(counts) and (counts > 1).mean() > 0.5
+        if is_shared and not find_marks(texts) and not _names_targets(frame, name):
+            told.append(
+                f"several rows share a value of column {name!r} ({len(counts)} values): if these are rows of one "
+                "individual or place, they are no independent draws, and columns that have nothing to do with each "
+                "other get links; keep one row of each value, or their mean"
+            )
+    return told
+
+
+def _names_targets(frame: pd.DataFrame, name: str, *, as_written: bool = False) -> bool:
     """Whether a column is text that names other columns."""
     is_text = not pd.api.types.is_numeric_dtype(frame[name])
-    return is_text and names_targets(frame[name], set(frame.columns) - {name})
+    return is_text and names_targets(frame[name], set(frame.columns) - {name}, as_written=as_written)
 
 
-def _warn_of_targets(targets: Sequence[str]) -> list[str]:
+def _warn_of_targets(frame: pd.DataFrame, targets: Sequence[str]) -> list[str]:
     """Say what a column that names others may be for: as a variable it hides what it tells of directions."""
     return [
         f"column {name!r} names other columns: if it lists what an experiment set in each row, set "
         f"{Setting('interventions', name).as_both()}, and it will tell which way links point"
+        + ("" if _names_targets(frame, name, as_written=True) else f"; {HOW_TO_WRITE}")
         for name in targets
     ]
 

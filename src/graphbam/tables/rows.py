@@ -9,7 +9,8 @@ of them (Bartlett, 1946). The sum, as a mean over all pairs of columns, is what 
 given that number instead of M. Where rows are independent it is exactly M.
 
 Rows that someone has sorted, by a column or a score, also resemble their neighbours, and are independent all the same.
-Where the columns show such an order, and it leaves neighbours no more alike than others, rows count in full.
+Where the columns show such an order, and it leaves neighbours no more alike than others, rows count in full. A running
+total never turns either; so one column must do as a key, and the others that never turn must say the same as it.
 
 So do rows of experiments that stand in the order of what was set. What the experiments did is taken away before
 neighbours are compared (`leave_experiments`): a series with experiments in it remains one.
@@ -45,6 +46,14 @@ SLIGHT = 0.1
 
 EVENLY = 1.2
 """Steps of a column for the time differ by less than this factor, as days, months and years do."""
+
+IN_ONE, IN_TWO = 0.8, 0.6
+"""Correlations of neighbours that a sorted table has in no column, and in one at most, when the trend is taken away:
+what the key does to others need not be smooth. Means over pairs do not show two slow series among ten other columns."""
+
+LEAST_BLOCK, MOST_KEYS, FEW_STEPS = 20, 8, 4
+"""Rows of a level, on average, from which levels in blocks are what rows may be sorted by; how many such columns are
+tried; and columns that change in at most every fourth row are parts of a time, as years are."""
 
 CLEAR = 4.5
 """Standard errors from zero beyond which the correlation of neighbours in one column is no chance."""
@@ -116,10 +125,7 @@ def read_order(x_md: NDArray[np.float64]) -> RowOrder:
     redundancy = _sum_lags(z_md)
     if not redundancy:  # of two columns that resemble their neighbours there is none, of one there may be
         return RowOrder(0.0, sorted_only=_is_sorted_only(z_md))
-    order_mk = find_order(z_md)
-    if order_mk is None:
-        return RowOrder(redundancy, sorted_only=False)
-    sorted_only = _sum_lags(_leave(z_md, order_mk)) < SLIGHT and not _has_series(z_md, order_mk)
+    sorted_only = _is_explained(z_md)
     return RowOrder(0.0 if sorted_only else redundancy, sorted_only)
 
 
@@ -142,34 +148,111 @@ def _drop_cycles(z_md: NDArray[np.float64]) -> NDArray[np.float64]:
     return z_md[:, ~is_cycle_d] if (~is_cycle_d).sum() >= 2 else z_md
 
 
-def _has_series(z_md: NDArray[np.float64], order_mk: NDArray[np.float64]) -> bool:
-    """Whether rows are in the order of time alone, by even steps, and a trend leaves neighbours alike in some column.
+def _is_explained(z_md: NDArray[np.float64]) -> bool:
+    """Whether an order of the rows and a trend explain all but a little of how alike neighbours are.
+
+    The order is that of time where a column advances by even steps. Otherwise each column that rows may be sorted by is
+    tried alone: together, running totals explain each other.
+    """
+    never_turns_d = _never_turn(np.diff(z_md, axis=0))
+    time_d = never_turns_d & _is_even(z_md)
+    if time_d.any():
+        is_slight = _sum_lags(_leave(z_md, z_md[:, time_d])) < SLIGHT
+        return is_slight and not _has_series(z_md, never_turns_d, time_d)
+    if any(_explains(z_md, key) for key in _find_keys(z_md, never_turns_d)):
+        return True
+    order_mk = None if never_turns_d.any() else find_order(z_md)
+    return order_mk is not None and _sum_lags(_leave(z_md, order_mk)) < SLIGHT
+
+
+def _is_even(z_md: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Columns that advance by even steps, as days and months do."""
+    step_md = np.abs(np.diff(z_md, axis=0))
+    return np.asarray(step_md.max(axis=0) <= EVENLY * step_md.min(axis=0))
+
+
+def _has_series(z_md: NDArray[np.float64], never_turns_d: NDArray[np.bool_], time_d: NDArray[np.bool_]) -> bool:
+    """Whether a trend leaves neighbours alike in some column of rows in the order of time.
 
     A single series has no other to be compared with. The time itself is not taken away with the trend: how long months
-    are has the period of a year, and so have seasons.
+    are has the period of a year, and so have seasons. Columns that stay the same for long, as years do, are part of it.
     """
-    step_mk, others_md = np.abs(np.diff(order_mk, axis=0)), z_md[:, ~_never_turn(z_md)]
-    is_time = (step_mk.max(axis=0) <= EVENLY * step_mk.min(axis=0)).all()
-    return bool(is_time and _resemble(_leave(others_md, order_mk[:, :0])).any())
+    levels_d = never_turns_d & ((np.diff(z_md, axis=0) != 0).mean(axis=0) <= 1 / FEW_STEPS)
+    others_md = z_md[:, ~(time_d | levels_d)]
+    return bool(_resemble(_leave(others_md, others_md[:, :0])).any())
+
+
+def _find_keys(z_md: NDArray[np.float64], never_turns_d: NDArray[np.bool_]) -> list[int]:
+    """Columns that rows may be sorted by, those of most values first: one never turns, or has each value in one block.
+
+    The levels of a category have numbers that need not rise where they stand in order.
+    """
+    n_changes_d = (np.diff(z_md, axis=0) != 0).sum(axis=0)
+    few = np.flatnonzero(~never_turns_d & (n_changes_d < len(z_md) / LEAST_BLOCK))
+    in_blocks = [k for k in few.tolist() if len(np.unique(z_md[:, k])) == n_changes_d[k] + 1]
+    places = [*np.flatnonzero(never_turns_d).tolist(), *in_blocks]
+    return sorted(places, key=lambda k: -n_changes_d[k])[:MOST_KEYS]
+
+
+def _explains(z_md: NDArray[np.float64], key: int) -> bool:
+    """Whether rows are sorted by one column, those of a level perhaps by a second, and are not alike beyond that."""
+    step_md = np.diff(z_md, axis=0)
+    turns_m = step_md[:, key] != 0
+    keys, design_mk, within_md = [key], z_md[:, [key]], step_md
+    if turns_m.sum() < len(z_md) / LEAST_BLOCK:
+        block_m = np.concatenate([[0], np.cumsum(turns_m)])
+        design_mk, within_md = (block_m[:, None] == np.arange(1, block_m[-1] + 1)).astype(float), step_md[~turns_m]
+    never_turns_d = _never_turn(within_md) & (within_md != 0).any(axis=0)
+    if not never_turns_d[key] and never_turns_d.any():  # levels in blocks, and a second key
+        keys.append(int(((within_md != 0).sum(axis=0) * never_turns_d).argmax()))
+        design_mk = np.column_stack([design_mk, z_md[:, keys[-1]]])
+    finest_m, few_d = within_md[:, keys[-1]], (step_md != 0).sum(axis=0) < FINE
+    rising = [k for k in np.flatnonzero(never_turns_d).tolist() if k not in keys]
+    totals = [k for k in rising if not few_d[k] and not _follows(finest_m, within_md[:, k])]
+    if totals and _resemble(_leave(z_md[:, totals], design_mk)).any():
+        return False
+    rest_md = _leave(np.delete(z_md, [*keys, *(set(rising) - set(totals))], axis=1), design_mk)
+    is_series = _resemble(rest_md, IN_ONE).any() or _resemble(rest_md, IN_TWO).sum() > 1
+    return bool(_sum_lags(rest_md) < SLIGHT and not is_series)
+
+
+def _follows(key_m: NDArray[np.float64], step_m: NDArray[np.float64]) -> bool:
+    """Whether a column says the same as the key in other units, by the steps of both: a smooth function, or levels.
+
+    Totals of their own rise where the key stays, or by steps that have nothing to do with those of the key.
+    """
+    moves_m = key_m != 0
+    if moves_m.mean() < 0.8 and not step_m[~moves_m].any():
+        return True
+    both_m = moves_m & (step_m != 0)
+    if both_m.sum() < FINE:
+        return False
+    slope_k, step_k = step_m[both_m] / key_m[both_m], key_m[both_m]
+    rough, rough_key = (np.median(np.abs(np.diff(np.log(np.abs(one_k))))) for one_k in (slope_k, step_k))
+    return bool(rough < rough_key / 2)
 
 
 def _is_sorted_only(z_md: NDArray[np.float64]) -> bool:
-    """Whether columns that never turn resemble their neighbours, and nothing that their order leaves of others does."""
-    never_turns_d = _never_turn(z_md)
-    if not never_turns_d.any() or not _resemble(z_md[:, never_turns_d]).any():
+    """Whether columns that never turn resemble their neighbours, and nothing that their order leaves of others does.
+
+    Or whether a column has each of its levels in one block, and this explains how alike neighbours are.
+    """
+    never_turns_d = _never_turn(np.diff(z_md, axis=0))
+    if not never_turns_d.any():
+        return any(_explains(z_md, key) for key in _find_keys(z_md, never_turns_d))
+    if not _resemble(z_md[:, never_turns_d]).any():
         return False
     return not _resemble(_leave(z_md, z_md[:, never_turns_d])).any()
 
 
-def _never_turn(z_md: NDArray[np.float64]) -> NDArray[np.bool_]:
-    step_md = np.diff(z_md, axis=0)
+def _never_turn(step_md: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray((step_md >= 0).all(axis=0) | (step_md <= 0).all(axis=0))
 
 
-def _resemble(z_md: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Columns in which neighbours are more alike, or less, than in any of so many independent ones."""
+def _resemble(z_md: NDArray[np.float64], least: float = 0.0) -> NDArray[np.bool_]:
+    """Columns in which neighbours are more alike, or less, than in any of so many independent ones and than `least`."""
     rho_d = (z_md[:-1] * z_md[1:]).sum(axis=0) / (z_md**2).sum(axis=0)
-    return np.asarray(np.abs(rho_d) * np.sqrt(len(z_md)) > CLEAR)
+    return np.asarray(np.abs(rho_d) > max(CLEAR / np.sqrt(len(z_md)), least))
 
 
 def find_order(z_md: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -188,7 +271,7 @@ def find_order(z_md: NDArray[np.float64]) -> NDArray[np.float64] | None:
     True
     """
     n_samples, n_variables = z_md.shape
-    never_turns_d = _never_turn(z_md)
+    never_turns_d = _never_turn(np.diff(z_md, axis=0))
     if never_turns_d.any():
         return z_md[:, never_turns_d]
     if n_samples <= 2 * n_variables:  # so few rows that some combination is always near

@@ -75,6 +75,17 @@ NOTHING = frozenset(
 )
 """Words of a column of targets that stand for a row in which nothing was set."""
 
+_TREATED = re.compile(
+    r"[\s_.(-]*(ko|kd|oe|knock[\s_-]?(out|down|in)|over[\s_-]?express(ed|ion)|inhibit(or|ed)|mutant|[+\-−]/[\-−])\)?",
+    re.IGNORECASE,
+)
+"""What people write behind the name of a variable that an experiment set."""
+
+HOW_TO_WRITE = (
+    "write just the name of the column that was set, as the table has it ('MYC', not 'myc' or 'MYC_KO'), and nothing "
+    "in rows in which none was"
+)
+
 UNITS = frozenset({
     "ng", "µg", "ug", "mcg", "mg", "g", "kg", "t", "lb", "oz", "gram", "kilogram", "kilo", "ton", "tonne", "pound",
     "ounce", "nm", "µm", "um", "mm", "cm", "m", "km", "in", "ft", "yd", "mi", "inch", "foot", "feet", "metre",
@@ -177,13 +188,17 @@ def blank_missing(cells: pd.Series, words: Collection[str] = MISSING_WORDS) -> p
     return pd.Series([clean(cell) for cell in cells], cells.index, dtype=object)
 
 
-def names_targets(column: pd.Series, others: Collection[str]) -> bool:
+def names_targets(column: pd.Series, others: Collection[str], *, as_written: bool = False) -> bool:
     """Whether a column of text seems to name other columns, as one that lists what was set in each row does.
+
+    Or to mean them (`find_meant`), unless they must be named as they are written.
 
     Examples
     --------
     >>> names_targets(pd.Series(["none", "dose", "dose; age"]), ["dose", "age", "cure"])
     True
+    >>> [names_targets(pd.Series(["WT", "MYC_KO"]), ["MYC"], as_written=strict) for strict in (False, True)]
+    [True, False]
     >>> names_targets(pd.Series(["red", "blue"]), ["dose", "age"])
     False
     """
@@ -193,7 +208,24 @@ def names_targets(column: pd.Series, others: Collection[str]) -> bool:
         for word in ([cell] if cell in others else cell.replace(",", ";").replace("|", ";").split(";"))
     }
     named = {word for word in words if word.lower() not in NOTHING}
-    return bool(named) and named <= set(others)
+    unknown = named - set(others)
+    return bool(named) and (not unknown or (not as_written and all(find_meant(word, others) for word in unknown)))
+
+
+def find_meant(word: str, names: Collection[str]) -> str | None:
+    """The only column that a target can mean, in other letters or with what was done to it; None if there is none.
+
+    Examples
+    --------
+    >>> [find_meant(word, ["MYC", "TP53"]) for word in ("myc", "MYC_KO", "Tp53-/-", "MYC knockout", "MYCN")]
+    ['MYC', 'MYC', 'TP53', 'MYC', None]
+    """
+    meant = [
+        name
+        for name in names
+        if word.lower().startswith(name.lower()) and (word[len(name) :] == "" or _TREATED.fullmatch(word[len(name) :]))
+    ]
+    return meant[0] if len(meant) == 1 else None
 
 
 def _match_numbers(column: pd.Series) -> list[re.Match[str]]:
