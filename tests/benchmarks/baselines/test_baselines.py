@@ -154,6 +154,31 @@ def check_columns_only_relabel(plain, name, chain):
     )
 
 
+@each(
+    "name",
+    ["cam", "cam-unpruned", "ccdr", "pc-hsic", "partial-correlation-normal-scores", "sortnregress", "ut-igsp"],
+)
+def test_constant_columns_are_left_out_and_have_no_edges(name, chain):
+    with_constant = np.insert(chain, 2, 0.0, axis=1)
+    place = [0, 1, 3, 4, 5]
+    plain, wide = make(name).fit(chain, seed=0), make(name).fit(with_constant, seed=0)
+    for field in FIELDS:
+        if (values := getattr(plain, field)) is not None:
+            np.testing.assert_allclose(getattr(wide, field)[np.ix_(place, place)], values, atol=1e-9)
+            assert not getattr(wide, field)[2].any()
+            assert not getattr(wide, field)[:, 2].any()
+    assert not make(name).fit(with_constant[:, [2, 2, 3]], seed=0).graph_dd.any()
+
+
+def test_targets_of_columns_that_vary_stay_with_them(chain):
+    """Columns c, d, a, e, b of a → b → c, a constant put first: what was set in b and in a must not move by one."""
+    set_md = np.zeros((120, 5), bool)
+    set_md[60:90, 4] = set_md[90:, 2] = True
+    plain = make("ut-igsp").fit(chain, seed=0, set_md=set_md)
+    wide = make("ut-igsp").fit(np.insert(chain, 0, 0.0, axis=1), seed=0, set_md=np.insert(set_md, 0, True, axis=1))
+    np.testing.assert_array_equal(wide.graph_dd[1:, 1:], plain.graph_dd)
+
+
 # ── single methods against others, and against truth ──────────────────────────────────────────────────────
 
 
@@ -203,6 +228,11 @@ def test_sortnregress_orders_by_predictability():
     effect = cause.sum(axis=1, keepdims=True) + 0.3 * rng.standard_normal((500, 1))
     graph_dd = make("sortnregress").fit(standardise(np.hstack([effect, cause])), seed=0).graph_dd
     np.testing.assert_array_equal(graph_dd[:, 0], [0, 1, 1])
+
+
+def test_sortnregress_stands_copies(chain):
+    answer = make("sortnregress").fit(np.insert(chain, 5, chain[:, 0], axis=1), seed=0)
+    assert is_dag(answer.graph_dd)
 
 
 def test_partial_correlation_holds_its_false_discoveries():

@@ -7,8 +7,10 @@ and never standardises twice: the runner hands over columns with mean 0 and stan
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.util
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -114,6 +116,40 @@ class Baseline(ABC):
     @abstractmethod
     def fit(self, x_md: Matrix, *, seed: int) -> Answer:
         """Answer for one standardised table, M samples × D variables."""
+
+
+# ── columns that never change ───────────────────────────────────────────────────────────────────────────────
+
+
+def without_constants(fit: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Have a `fit` answer for the columns that vary; constant ones get no edges and scores of zero.
+
+    For own code: nothing depends on a column that is always the same, and correlations and splines are not defined.
+    """
+
+    @functools.wraps(fit)
+    def fit_varying(self: Baseline, x_md: Matrix, *, seed: int, **known: Any) -> Answer:
+        varying = np.flatnonzero(x_md.min(axis=0) < x_md.max(axis=0))
+        n_variables = x_md.shape[1]
+        if len(varying) == n_variables:
+            return fit(self, x_md, seed=seed, **known)
+        if len(varying) < 2:
+            return Answer(np.zeros((n_variables, n_variables), np.int8), np.zeros((n_variables, n_variables)))
+        if known.get("set_md") is not None:
+            known["set_md"] = known["set_md"][:, varying]
+        return _widen(fit(self, x_md[:, varying], seed=seed, **known), varying, n_variables)
+
+    return fit_varying
+
+
+def _widen(answer: Answer, places: NDArray[np.int64], n_variables: int) -> Answer:
+    """The same answer among more variables, at these places; zero elsewhere."""
+    wide: dict[str, Any] = {}
+    for field in dataclasses.fields(Answer):
+        if (values := getattr(answer, field.name)) is not None:
+            wide[field.name] = np.zeros((n_variables, n_variables), values.dtype)
+            wide[field.name][np.ix_(places, places)] = values
+    return Answer(**wide)
 
 
 # ── graded scores for methods that answer with a graph alone ────────────────────────────────────────────────

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, partial_correlations
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, partial_correlations, without_constants
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines.additive import AdditiveModel
 from graphbam.benchmarks.baselines.splines import smoothing
@@ -37,6 +37,7 @@ class CamUnpruned(Baseline):
         """A spline of three knots for each of ten parents has twenty columns."""
         return "regression on ten parents needs 20 samples" if n_samples < 20 else None
 
+    @without_constants
     def fit(self, x_md: Matrix, *, seed: int) -> Answer:
         with isolated(seed):
             model = AdditiveModel(x_md)

@@ -14,7 +14,7 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, without_constants
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines._targets import Environment, split_rows
 from graphbam.graphs.equivalence import close_under_meek, dag_to_cpdag
@@ -33,6 +33,7 @@ class UtIgsp(Baseline):
     def __init__(self, *, alpha: float = 1e-3, runs: int = 5, depth: int = 4) -> None:
         self.alpha, self.runs, self.depth = alpha, runs, depth
 
+    @without_constants
     def fit(self, x_md: Matrix, *, seed: int, set_md: NDArray[np.bool_] | None = None) -> Answer:
         parts = split_rows(x_md, set_md)
         plain = [part.x_md for part in parts if not part.targets]

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, without_constants
 from graphbam.benchmarks.baselines._isolation import isolated
+
+RIDGE = 1e-9
+"""Added to correlations of one, so that copies of a column may stand in one table."""
 
 
 class SortnRegress(Baseline):
@@ -23,6 +26,7 @@ class SortnRegress(Baseline):
         few = "regression on all others needs more samples than variables" if n_samples <= n_variables else None
         return super().skip(n_samples, n_variables) or few
 
+    @without_constants
     def fit(self, x_md: Matrix, *, seed: int) -> Answer:
         graph_dd = np.zeros((x_md.shape[1],) * 2, np.int8)
         with isolated(seed):
@@ -46,11 +50,12 @@ class VarSortnRegress(SortnRegress):
 
 
 def explained_variance(x_md: Matrix) -> Matrix:
-    """R² of each variable regressed on all others, (D,), from the inverse of the correlation matrix.
+    """R² of each variable regressed on all others, (D,), from the inverse of the correlation matrix; of copies one.
 
     Examples
     --------
     >>> explained_variance(np.array([[0, 0], [1, 2], [2, 1]])).round(2)
     array([0.25, 0.25])
     """
-    return np.asarray(1 - 1 / np.linalg.inv(np.corrcoef(x_md, rowvar=False)).diagonal())
+    corr_dd = np.corrcoef(x_md, rowvar=False) + RIDGE * np.eye(x_md.shape[1])
+    return np.asarray(1 - 1 / np.linalg.inv(corr_dd).diagonal())
