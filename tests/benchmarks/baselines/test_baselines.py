@@ -29,6 +29,7 @@ from graphbam.benchmarks.baselines._base import Answer, grade, keep_acyclic, par
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines.glasso import Glasso
 from graphbam.benchmarks.baselines.partial_correlation import link_pairs
+from graphbam.benchmarks.baselines.sortnregress import adaptive_lasso
 from graphbam.errors import ConfigError, GraphError
 from graphbam.graphs.graph import is_dag, skeleton
 
@@ -228,6 +229,34 @@ def test_sortnregress_orders_by_predictability():
     effect = cause.sum(axis=1, keepdims=True) + 0.3 * rng.standard_normal((500, 1))
     graph_dd = make("sortnregress").fit(standardise(np.hstack([effect, cause])), seed=0).graph_dd
     np.testing.assert_array_equal(graph_dd[:, 0], [0, 1, 1])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sortnregress_is_the_adaptive_lasso_of_its_authors(seed):
+    """Their function, sort_regress of CausalDisco, with R² from regressions one by one."""
+    from sklearn.linear_model import LassoLarsIC, LinearRegression
+
+    x_md, _ = linear_table(seed, n_samples=60)
+    n_variables = x_md.shape[1]
+    others = [np.delete(np.arange(n_variables), k) for k in range(n_variables)]
+    r2 = [LinearRegression().fit(x_md[:, o], x_md[:, k]).score(x_md[:, o], x_md[:, k]) for k, o in enumerate(others)]
+    order, weight_dd = np.argsort(r2), np.zeros((n_variables, n_variables))
+    for place in range(1, n_variables):
+        before, target = order[:place], order[place]
+        size = np.abs(LinearRegression().fit(x_md[:, before], x_md[:, target]).coef_)
+        weight_dd[before, target] = LassoLarsIC("bic").fit(x_md[:, before] * size, x_md[:, target]).coef_ * size
+    np.testing.assert_array_equal(make("sortnregress").fit(x_md, seed=0).graph_dd, weight_dd != 0)
+
+
+def test_sortnregress_keeps_fewer_columns_of_noise_than_a_plain_lasso():
+    from sklearn.linear_model import LassoLarsIC
+
+    adaptive = plain = 0
+    for x_md in np.random.default_rng(0).standard_normal((20, 100, 15)):
+        y_m = x_md[:, 0] + x_md[:, 1] + np.random.default_rng(1).standard_normal(100)
+        adaptive += (adaptive_lasso(x_md, y_m)[2:] != 0).sum()
+        plain += (LassoLarsIC("bic").fit(x_md, y_m).coef_[2:] != 0).sum()
+    assert adaptive < 0.8 * plain
 
 
 def test_sortnregress_stands_copies(chain):
