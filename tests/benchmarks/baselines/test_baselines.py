@@ -25,7 +25,7 @@ from graphbam.benchmarks.baselines import (
     load_baseline,
     resolve_methods,
 )  # fmt: skip
-from graphbam.benchmarks.baselines._base import Answer, grade, keep_acyclic, partial_correlations
+from graphbam.benchmarks.baselines._base import Answer, grade, keep_acyclic, marry, partial_correlations
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines.glasso import Glasso
 from graphbam.benchmarks.baselines.partial_correlation import link_pairs
@@ -178,6 +178,38 @@ def test_targets_of_columns_that_vary_stay_with_them(chain):
     plain = make("ut-igsp").fit(chain, seed=0, set_md=set_md)
     wide = make("ut-igsp").fit(np.insert(chain, 0, 0.0, axis=1), seed=0, set_md=np.insert(set_md, 0, True, axis=1))
     np.testing.assert_array_equal(wide.graph_dd[1:, 1:], plain.graph_dd)
+
+
+@each("name", ["cam", "cam-unpruned"])
+def test_who_claims_a_collider_claims_that_its_parents_are_married(name):
+    """0 → 2 ← 1, and 3 alone: the married pair has the score of the weaker arrow, all others their own."""
+    rng = np.random.default_rng(0)
+    x_md = rng.standard_normal((300, 4))
+    x_md[:, 2] = np.cos(2 * x_md[:, 0]) + np.abs(x_md[:, 1]) + 0.2 * x_md[:, 2]
+    answer = make(name).fit(standardise(x_md), seed=0)
+    assert answer.graph_dd[[0, 1], 2].all()
+    own_dd = np.maximum(answer.score_dd, answer.score_dd.T)
+    assert answer.moral_dd[0, 1] == answer.score_dd[[0, 1], 2].min() > own_dd[0, 1]
+    own_dd[0, 1] = own_dd[1, 0] = answer.moral_dd[0, 1]
+    if name == "cam":  # the only collider of its graph
+        np.testing.assert_array_equal(answer.moral_dd, own_dd)
+
+
+def test_genie3_marries_the_parents_of_its_graph(chain):
+    answer = load_baseline("genie3", n_trees=10, shares=0.5).fit(chain, seed=0)
+    np.testing.assert_array_equal(answer.moral_dd, marry(answer.graph_dd, answer.score_dd))
+    assert (answer.moral_dd > np.maximum(answer.score_dd, answer.score_dd.T)).any()
+
+
+def test_married_scores_follow_their_definition():
+    """Pair by pair, over common children in the graph; a link without a direction marries nobody."""
+    rng = np.random.default_rng(0)
+    graph_dd, score_dd = rng.integers(0, 2, (6, 6)) * (1 - np.eye(6, dtype=int)), rng.random((6, 6))
+    moral_dd = marry(graph_dd, score_dd)
+    for a, b in np.argwhere(~np.eye(6, dtype=bool)):
+        children = [c for c in range(6) if graph_dd[a, c] > graph_dd[c, a] and graph_dd[b, c] > graph_dd[c, b]]
+        through = [min(score_dd[a, c], score_dd[b, c]) for c in children]
+        assert moral_dd[a, b] == max(score_dd[a, b], score_dd[b, a], *through, 0)
 
 
 # ── single methods against others, and against truth ──────────────────────────────────────────────────────

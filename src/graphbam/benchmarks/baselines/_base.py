@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbam.errors import GraphError
-from graphbam.graphs.graph import check_adjacency, moral_graph, skeleton
+from graphbam.graphs.graph import check_adjacency, directed_part, moral_graph, skeleton
 
 Matrix = NDArray[np.float64]
 Kind = Literal["undirected", "cpdag", "dag"]
@@ -192,6 +192,28 @@ def grade(graph_dd: ArrayLike, strength_dd: ArrayLike) -> Matrix:
     score_dd = np.asarray(graph_dd, float) + np.clip(np.asarray(strength_dd, float), 0.0, 1.0)
     np.fill_diagonal(score_dd, 0.0)
     return score_dd
+
+
+def marry(graph_dd: ArrayLike, score_dd: ArrayLike) -> Matrix:
+    """Scores of moral pairs, symmetric: a pair's own, or that of the weaker of two arrows into a common child.
+
+    The children are those of the graph. For methods with scores of their own, since who claims a collider claims a link
+    between the parents.
+
+    Examples
+    --------
+    >>> marry([[0, 0, 1], [0, 0, 1], [0, 0, 0]], [[0, 0.1, 2], [0.1, 0, 3], [0, 0, 0]])
+    array([[0., 2., 2.],
+           [2., 0., 3.],
+           [2., 3., 0.]])
+    """
+    score_dd = np.asarray(score_dd, float)
+    arrow_dd = np.where(directed_part(graph_dd), score_dd, -np.inf)
+    moral_dd = np.maximum(score_dd, score_dd.T)
+    for arrow_d in arrow_dd.T:
+        np.maximum(moral_dd, np.minimum.outer(arrow_d, arrow_d), out=moral_dd)
+    np.fill_diagonal(moral_dd, 0.0)
+    return moral_dd
 
 
 def keep_acyclic(weight_dd: ArrayLike, threshold: float) -> NDArray[np.int8]:
