@@ -370,6 +370,13 @@ def test_too_few_samples_are_a_reason(name, shape):
     assert load_baseline(name).skip(shape[0] + 1, shape[1]) is None
 
 
+def test_resit_needs_no_more_samples_than_variables():
+    """It prunes by tests of independence; the lasso of its relatives needs more."""
+    method = load_baseline("resit", n_trees=3)
+    assert method.skip(10, 10) is None
+    assert is_dag(method.fit(standardise(np.random.default_rng(0).standard_normal((6, 6))), seed=0).graph_dd)
+
+
 # ── isolation, answers, grading ───────────────────────────────────────────────────────────────────────────
 
 
