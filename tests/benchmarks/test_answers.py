@@ -76,6 +76,16 @@ def test_who_says_the_truth_scores_best_everywhere(problem):
     assert not {"cpdag_over_empty", "dag_over_empty", "moral_ap"} & set(scores)
 
 
+def test_what_an_experiment_directs_is_no_mistake(problem):
+    """A chain that can be turned round, and its first variable set in one row: who directs it is right."""
+    chain = dataclasses.replace(problem, adjacency=np.eye(D, k=1, dtype=np.int8))
+    is_set_d = np.arange(D) == 0
+    told = dataclasses.replace(tell_truth(chain), experiments=is_set_d[:, None] != is_set_d)
+    assert score_result(told, chain)["cpdag_over_empty"] == 1
+    known = dataclasses.replace(chain, set_md=is_set_d & (np.arange(20) == 3)[:, None])
+    assert score_result(told, known)["cpdag_over_empty"] == score_result(told, known)["shd"] == 0
+
+
 def test_claims_are_what_was_said_of_each_pair(problem, wild):
     dag, claims = problem.adjacency, collect_claims(wild, problem)
     assert tuple(claims) == ANSWERS

@@ -87,6 +87,19 @@ def test_a_dag_is_judged_by_its_class():
     assert (collider["shd"], collider["skeleton_shd"], collider["arrow_precision"]) == (2, 0, 0.0)
 
 
+def test_links_that_an_experiment_directs_are_judged_by_direction():
+    """A row of the chain 0 → 1 → 2 set its first variable: 0 → 1 can be told, and 1 → 2 follows."""
+    told = dataclasses.replace(CHAIN, set_md=np.array([[True, False, False], [False] * 3, [True] * 3]))
+    right, open_chain = answer(CHAIN.adjacency), answer(skeleton(CHAIN.adjacency))
+    for kind in ("cpdag", "dag"):
+        scores = score_answer(right, told, kind)
+        assert (scores["shd"], scores["arrow_precision"], scores["arrow_recall"], scores["cpdag_ap"]) == (0, 1, 1, 1)
+    assert score_answer(answer(CHAIN.adjacency.T), told, "dag")["shd"] == 2
+    assert (score_answer(open_chain, told, "cpdag")["shd"], score_answer(open_chain, CHAIN, "cpdag")["shd"]) == (2, 0)
+    together = dataclasses.replace(CHAIN, set_md=np.ones((1, 3), bool))
+    assert score_answer(open_chain, together, "cpdag")["shd"] == 0  # all set at once tells nothing
+
+
 def test_cyclic_answers_are_scored_as_they_are():
     scores = score_answer(answer(adjacency(3, (0, 1), (1, 2), (2, 0))), CHAIN, "dag")
     assert (scores["shd"], scores["n_found"]) == (3, 3)

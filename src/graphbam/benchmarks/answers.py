@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbam.benchmarks.baselines._targets import dag_to_class
 from graphbam.benchmarks.baselines.bam import answer_from, lean
 from graphbam.benchmarks.cases import Problem
 from graphbam.benchmarks.scores import Scores, score_answer
@@ -140,7 +141,7 @@ def _score_directions(result: Result, problem: Problem) -> Scores:
     scores: Scores = {"direction_sure": found.sure, "direction_right_where_sure": found.right_where_sure}
     if problem.is_dag:
         cpdag_dd = result.cpdag(objective="shd").adjacency
-        scores["cpdag_over_empty"] = shd_over_empty(dag_to_cpdag(problem.adjacency), cpdag_dd)
+        scores["cpdag_over_empty"] = shd_over_empty(dag_to_class(problem.adjacency, problem.set_md), cpdag_dd)
         scores["dag_over_empty"] = shd_over_empty(problem.adjacency, result.dag(objective="shd").adjacency)
     return scores
 

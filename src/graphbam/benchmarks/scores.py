@@ -2,8 +2,10 @@
 
 A pair's score is the larger of its two marks, unless the answer has one for it, so that an arrow ranks with the edges
 and not half-way to the absent ones. A DAG is judged by its CPDAG; where that is undirected both marks get the larger
-score. None means not defined, such as a precision where nothing was found. Directions are judged once more against
-the directed graph itself: by rank over ordered pairs, on true links, and by the DAG that a user would go on with.
+score. Where cells were set, the CPDAG is that of the experiment, with the links that it directs, for every method:
+`graphbam.benchmarks.baselines._targets.dag_to_class`. None means not defined, such as a precision where nothing was
+found. Directions are judged once more against the directed graph itself: by rank over ordered pairs, on true links, and
+by the DAG that a user would go on with.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbam.benchmarks.baselines._base import Answer, Kind, Matrix
+from graphbam.benchmarks.baselines._targets import dag_to_class
 from graphbam.benchmarks.cases import Problem
 from graphbam.errors import GraphError
-from graphbam.graphs.equivalence import consistent_extension, dag_to_cpdag
+from graphbam.graphs.equivalence import consistent_extension
 from graphbam.graphs.graph import directed_part, is_dag, moral_graph, skeleton
 from graphbam.graphs.metrics import (
     accuracy,
@@ -130,8 +133,8 @@ def _score_moral(answer: Answer, problem: Problem, kind: Kind) -> Scores:
 
 
 def _score_cpdag(answer: Answer, problem: Problem, kind: Kind) -> Scores:
-    truth_dd = dag_to_cpdag(problem.adjacency)
-    guess_dd, score_dd = _to_cpdag(answer, kind)
+    truth_dd = dag_to_class(problem.adjacency, problem.set_md)
+    guess_dd, score_dd = _to_cpdag(answer, kind, problem.set_md)
     off_diagonal = ~np.eye(len(truth_dd), dtype=bool)
     precision, recall = _shares(directed_part(truth_dd)[off_diagonal], directed_part(guess_dd)[off_diagonal])
     return {
@@ -186,12 +189,12 @@ def _score_dag(answer: Answer, problem: Problem) -> Scores:
     return scores
 
 
-def _to_cpdag(answer: Answer, kind: Kind) -> tuple[NDArray[np.int8], Matrix]:
-    """Graph and scores; a DAG as its CPDAG, anything else (a cyclic answer too) as it is."""
+def _to_cpdag(answer: Answer, kind: Kind, set_md: NDArray[np.bool_] | None) -> tuple[NDArray[np.int8], Matrix]:
+    """Graph and scores; a DAG as its class, anything else (a cyclic answer too) as it is."""
     graph_dd, score_dd = np.asarray(answer.graph_dd, np.int8), np.asarray(answer.score_dd, float)
     if kind != "dag" or not is_dag(graph_dd):
         return graph_dd, score_dd
-    cpdag_dd = dag_to_cpdag(graph_dd)
+    cpdag_dd = dag_to_class(graph_dd, set_md)
     is_reversible = (cpdag_dd & cpdag_dd.T).astype(bool)
     return cpdag_dd, np.where(is_reversible, _strongest(score_dd), score_dd)
 

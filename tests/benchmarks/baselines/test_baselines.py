@@ -25,10 +25,11 @@ from graphbam.benchmarks.baselines import (
     load_baseline,
     resolve_methods,
 )  # fmt: skip
-from graphbam.benchmarks.baselines._base import Answer, grade, keep_acyclic, partial_correlations
+from graphbam.benchmarks.baselines._base import Answer, grade, keep_acyclic, marry, partial_correlations
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines.glasso import Glasso
 from graphbam.benchmarks.baselines.partial_correlation import link_pairs
+from graphbam.benchmarks.baselines.sortnregress import adaptive_lasso
 from graphbam.errors import ConfigError, GraphError
 from graphbam.graphs.graph import is_dag, skeleton
 
@@ -154,6 +155,63 @@ def check_columns_only_relabel(plain, name, chain):
     )
 
 
+@each(
+    "name",
+    ["cam", "cam-unpruned", "ccdr", "pc-hsic", "partial-correlation-normal-scores", "sortnregress", "ut-igsp"],
+)
+def test_constant_columns_are_left_out_and_have_no_edges(name, chain):
+    with_constant = np.insert(chain, 2, 0.0, axis=1)
+    place = [0, 1, 3, 4, 5]
+    plain, wide = make(name).fit(chain, seed=0), make(name).fit(with_constant, seed=0)
+    for field in FIELDS:
+        if (values := getattr(plain, field)) is not None:
+            np.testing.assert_allclose(getattr(wide, field)[np.ix_(place, place)], values, atol=1e-9)
+            assert not getattr(wide, field)[2].any()
+            assert not getattr(wide, field)[:, 2].any()
+    assert not make(name).fit(with_constant[:, [2, 2, 3]], seed=0).graph_dd.any()
+
+
+def test_targets_of_columns_that_vary_stay_with_them(chain):
+    """Columns c, d, a, e, b of a → b → c, a constant put first: what was set in b and in a must not move by one."""
+    set_md = np.zeros((120, 5), bool)
+    set_md[60:90, 4] = set_md[90:, 2] = True
+    plain = make("ut-igsp").fit(chain, seed=0, set_md=set_md)
+    wide = make("ut-igsp").fit(np.insert(chain, 0, 0.0, axis=1), seed=0, set_md=np.insert(set_md, 0, True, axis=1))
+    np.testing.assert_array_equal(wide.graph_dd[1:, 1:], plain.graph_dd)
+
+
+@each("name", ["cam", "cam-unpruned"])
+def test_who_claims_a_collider_claims_that_its_parents_are_married(name):
+    """0 → 2 ← 1, and 3 alone: the married pair has the score of the weaker arrow, all others their own."""
+    rng = np.random.default_rng(0)
+    x_md = rng.standard_normal((300, 4))
+    x_md[:, 2] = np.cos(2 * x_md[:, 0]) + np.abs(x_md[:, 1]) + 0.2 * x_md[:, 2]
+    answer = make(name).fit(standardise(x_md), seed=0)
+    assert answer.graph_dd[[0, 1], 2].all()
+    own_dd = np.maximum(answer.score_dd, answer.score_dd.T)
+    assert answer.moral_dd[0, 1] == answer.score_dd[[0, 1], 2].min() > own_dd[0, 1]
+    own_dd[0, 1] = own_dd[1, 0] = answer.moral_dd[0, 1]
+    if name == "cam":  # the only collider of its graph
+        np.testing.assert_array_equal(answer.moral_dd, own_dd)
+
+
+def test_genie3_marries_the_parents_of_its_graph(chain):
+    answer = load_baseline("genie3", n_trees=10, shares=0.5).fit(chain, seed=0)
+    np.testing.assert_array_equal(answer.moral_dd, marry(answer.graph_dd, answer.score_dd))
+    assert (answer.moral_dd > np.maximum(answer.score_dd, answer.score_dd.T)).any()
+
+
+def test_married_scores_follow_their_definition():
+    """Pair by pair, over common children in the graph; a link without a direction marries nobody."""
+    rng = np.random.default_rng(0)
+    graph_dd, score_dd = rng.integers(0, 2, (6, 6)) * (1 - np.eye(6, dtype=int)), rng.random((6, 6))
+    moral_dd = marry(graph_dd, score_dd)
+    for a, b in np.argwhere(~np.eye(6, dtype=bool)):
+        children = [c for c in range(6) if graph_dd[a, c] > graph_dd[c, a] and graph_dd[b, c] > graph_dd[c, b]]
+        through = [min(score_dd[a, c], score_dd[b, c]) for c in children]
+        assert moral_dd[a, b] == max(score_dd[a, b], score_dd[b, a], *through, 0)
+
+
 # ── single methods against others, and against truth ──────────────────────────────────────────────────────
 
 
@@ -203,6 +261,39 @@ def test_sortnregress_orders_by_predictability():
     effect = cause.sum(axis=1, keepdims=True) + 0.3 * rng.standard_normal((500, 1))
     graph_dd = make("sortnregress").fit(standardise(np.hstack([effect, cause])), seed=0).graph_dd
     np.testing.assert_array_equal(graph_dd[:, 0], [0, 1, 1])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sortnregress_is_the_adaptive_lasso_of_its_authors(seed):
+    """Their function, sort_regress of CausalDisco, with R² from regressions one by one."""
+    from sklearn.linear_model import LassoLarsIC, LinearRegression
+
+    x_md, _ = linear_table(seed, n_samples=60)
+    n_variables = x_md.shape[1]
+    others = [np.delete(np.arange(n_variables), k) for k in range(n_variables)]
+    r2 = [LinearRegression().fit(x_md[:, o], x_md[:, k]).score(x_md[:, o], x_md[:, k]) for k, o in enumerate(others)]
+    order, weight_dd = np.argsort(r2), np.zeros((n_variables, n_variables))
+    for place in range(1, n_variables):
+        before, target = order[:place], order[place]
+        size = np.abs(LinearRegression().fit(x_md[:, before], x_md[:, target]).coef_)
+        weight_dd[before, target] = LassoLarsIC("bic").fit(x_md[:, before] * size, x_md[:, target]).coef_ * size
+    np.testing.assert_array_equal(make("sortnregress").fit(x_md, seed=0).graph_dd, weight_dd != 0)
+
+
+def test_sortnregress_keeps_fewer_columns_of_noise_than_a_plain_lasso():
+    from sklearn.linear_model import LassoLarsIC
+
+    adaptive = plain = 0
+    for x_md in np.random.default_rng(0).standard_normal((20, 100, 15)):
+        y_m = x_md[:, 0] + x_md[:, 1] + np.random.default_rng(1).standard_normal(100)
+        adaptive += (adaptive_lasso(x_md, y_m)[2:] != 0).sum()
+        plain += (LassoLarsIC("bic").fit(x_md, y_m).coef_[2:] != 0).sum()
+    assert adaptive < 0.8 * plain
+
+
+def test_sortnregress_stands_copies(chain):
+    answer = make("sortnregress").fit(np.insert(chain, 5, chain[:, 0], axis=1), seed=0)
+    assert is_dag(answer.graph_dd)
 
 
 def test_partial_correlation_holds_its_false_discoveries():
@@ -277,6 +368,13 @@ def test_missing_weights_are_a_reason(monkeypatch):
 def test_too_few_samples_are_a_reason(name, shape):
     assert "samples" in load_baseline(name).skip(*shape)
     assert load_baseline(name).skip(shape[0] + 1, shape[1]) is None
+
+
+def test_resit_needs_no_more_samples_than_variables():
+    """It prunes by tests of independence; the lasso of its relatives needs more."""
+    method = load_baseline("resit", n_trees=3)
+    assert method.skip(10, 10) is None
+    assert is_dag(method.fit(standardise(np.random.default_rng(0).standard_normal((6, 6))), seed=0).graph_dd)
 
 
 # ── isolation, answers, grading ───────────────────────────────────────────────────────────────────────────

@@ -7,15 +7,17 @@ and never standardises twice: the runner hands over columns with mean 0 and stan
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.util
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbam.errors import GraphError
-from graphbam.graphs.graph import check_adjacency, moral_graph, skeleton
+from graphbam.graphs.graph import check_adjacency, directed_part, moral_graph, skeleton
 
 Matrix = NDArray[np.float64]
 Kind = Literal["undirected", "cpdag", "dag"]
@@ -116,6 +118,40 @@ class Baseline(ABC):
         """Answer for one standardised table, M samples × D variables."""
 
 
+# ── columns that never change ───────────────────────────────────────────────────────────────────────────────
+
+
+def without_constants(fit: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Have a `fit` answer for the columns that vary; constant ones get no edges and scores of zero.
+
+    For own code: nothing depends on a column that is always the same, and correlations and splines are not defined.
+    """
+
+    @functools.wraps(fit)
+    def fit_varying(self: Baseline, x_md: Matrix, *, seed: int, **known: Any) -> Answer:
+        varying = np.flatnonzero(x_md.min(axis=0) < x_md.max(axis=0))
+        n_variables = x_md.shape[1]
+        if len(varying) == n_variables:
+            return fit(self, x_md, seed=seed, **known)
+        if len(varying) < 2:
+            return Answer(np.zeros((n_variables, n_variables), np.int8), np.zeros((n_variables, n_variables)))
+        if known.get("set_md") is not None:
+            known["set_md"] = known["set_md"][:, varying]
+        return _widen(fit(self, x_md[:, varying], seed=seed, **known), varying, n_variables)
+
+    return fit_varying
+
+
+def _widen(answer: Answer, places: NDArray[np.int64], n_variables: int) -> Answer:
+    """The same answer among more variables, at these places; zero elsewhere."""
+    wide: dict[str, Any] = {}
+    for field in dataclasses.fields(Answer):
+        if (values := getattr(answer, field.name)) is not None:
+            wide[field.name] = np.zeros((n_variables, n_variables), values.dtype)
+            wide[field.name][np.ix_(places, places)] = values
+    return Answer(**wide)
+
+
 # ── graded scores for methods that answer with a graph alone ────────────────────────────────────────────────
 
 
@@ -156,6 +192,28 @@ def grade(graph_dd: ArrayLike, strength_dd: ArrayLike) -> Matrix:
     score_dd = np.asarray(graph_dd, float) + np.clip(np.asarray(strength_dd, float), 0.0, 1.0)
     np.fill_diagonal(score_dd, 0.0)
     return score_dd
+
+
+def marry(graph_dd: ArrayLike, score_dd: ArrayLike) -> Matrix:
+    """Scores of moral pairs, symmetric: a pair's own, or that of the weaker of two arrows into a common child.
+
+    The children are those of the graph. For methods with scores of their own, since who claims a collider claims a link
+    between the parents.
+
+    Examples
+    --------
+    >>> marry([[0, 0, 1], [0, 0, 1], [0, 0, 0]], [[0, 0.1, 2], [0.1, 0, 3], [0, 0, 0]])
+    array([[0., 2., 2.],
+           [2., 0., 3.],
+           [2., 3., 0.]])
+    """
+    score_dd = np.asarray(score_dd, float)
+    arrow_dd = np.where(directed_part(graph_dd), score_dd, -np.inf)
+    moral_dd = np.maximum(score_dd, score_dd.T)
+    for arrow_d in arrow_dd.T:
+        np.maximum(moral_dd, np.minimum.outer(arrow_d, arrow_d), out=moral_dd)
+    np.fill_diagonal(moral_dd, 0.0)
+    return moral_dd
 
 
 def keep_acyclic(weight_dd: ArrayLike, threshold: float) -> NDArray[np.int8]:

@@ -1,4 +1,4 @@
-"""Rows of a table by what was set in them."""
+"""Rows of a table by what was set in them, and what that decides."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbam.benchmarks.baselines._base import Matrix
+from graphbam.graphs.equivalence import close_under_meek, dag_to_cpdag
 
 
 class Environment(NamedTuple):
@@ -33,3 +34,27 @@ def split_rows(x_md: Matrix, set_md: NDArray[np.bool_] | None) -> list[Environme
         Environment(tuple(int(k) for k in np.flatnonzero(pattern)), x_md[place_m.ravel() == number])
         for number, pattern in enumerate(patterns)  # sorted: the one without any comes first
     ]
+
+
+def dag_to_class(dag_dd: NDArray[np.integer], set_md: NDArray[np.bool_] | None) -> NDArray[np.int8]:
+    """The class of DAGs that the rows of an experiment cannot tell from this one, as a partially directed graph.
+
+    It has the arrows of the CPDAG, those of links of which some row set one end without the other, and all that follow:
+    the interventional essential graph of Hauser and Bühlmann (2012). Without targets it is the CPDAG.
+
+    Examples
+    --------
+    >>> dag_to_class(np.diag([1, 1], 1), np.array([[1, 0, 0], [0, 0, 0]], bool))  # 0 → 1 → 2, 0 was set
+    array([[0, 1, 0],
+           [0, 0, 1],
+           [0, 0, 0]], dtype=int8)
+    >>> dag_to_class(np.diag([1, 1], 1), None)
+    array([[0, 1, 0],
+           [1, 0, 1],
+           [0, 1, 0]], dtype=int8)
+    """
+    cpdag_dd = dag_to_cpdag(dag_dd)
+    if set_md is None:
+        return cpdag_dd
+    kind_d = np.unique(set_md, axis=1, return_inverse=True)[1].ravel()  # alike where the same rows were set
+    return close_under_meek(np.where(kind_d[:, None] != kind_d, dag_dd, cpdag_dd))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, partial_correlations
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, marry, partial_correlations, without_constants
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines.additive import AdditiveModel
 from graphbam.benchmarks.baselines.splines import smoothing
@@ -37,6 +37,7 @@ class CamUnpruned(Baseline):
         """A spline of three knots for each of ten parents has twenty columns."""
         return "regression on ten parents needs 20 samples" if n_samples < 20 else None
 
+    @without_constants
     def fit(self, x_md: Matrix, *, seed: int) -> Answer:
         with isolated(seed):
             model = AdditiveModel(x_md)
@@ -46,7 +47,8 @@ class CamUnpruned(Baseline):
     def judge(self, model: AdditiveModel, gain_dd: Matrix) -> Answer:
         """Keep every arrow, ranked by its gain; the other pairs follow, ranked by |partial correlation|."""
         graph_dd = gain_dd >= 0
-        return Answer(graph_dd.astype(np.int8), np.where(graph_dd, 1 + gain_dd, partial_correlations(model.x_md)))
+        score_dd = np.where(graph_dd, 1 + gain_dd, partial_correlations(model.x_md))
+        return Answer(graph_dd.astype(np.int8), score_dd, marry(graph_dd, score_dd))
 
 
 class Cam(CamUnpruned):
@@ -66,7 +68,8 @@ class Cam(CamUnpruned):
             p_dd[parents, target] = model.p_values(int(target), parents)
         evidence_dd = 1 - np.log10(np.maximum(p_dd, 1e-300))
         score_dd = np.where(tested_dd, evidence_dd, partial_correlations(model.x_md))
-        return Answer((tested_dd & (p_dd < self.alpha)).astype(np.int8), score_dd)
+        graph_dd = (tested_dd & (p_dd < self.alpha)).astype(np.int8)
+        return Answer(graph_dd, score_dd, marry(graph_dd, score_dd))
 
 
 def screen(model: AdditiveModel, *, most: int = 10, n_steps: int = 100, rate: float = 0.1) -> BoolMatrix:

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, without_constants
 from graphbam.benchmarks.baselines._isolation import isolated
 
 GAMMA = 2.0
@@ -43,6 +43,7 @@ class Ccdr(Baseline):
         """The log-likelihood of a saturated regression has no bound."""
         return "maximum likelihood needs 10 samples" if n_samples < 10 else None
 
+    @without_constants
     def fit(self, x_md: Matrix, *, seed: int) -> Answer:
         with isolated(seed):
             corr_dd = np.asarray(np.corrcoef(x_md, rowvar=False), dtype=np.float64)

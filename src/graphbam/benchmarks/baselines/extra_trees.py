@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Kind, Matrix, keep_acyclic
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Kind, Matrix, keep_acyclic, marry
 from graphbam.benchmarks.baselines._isolation import isolated
 
 
@@ -57,7 +57,8 @@ class Genie3(ExtraTrees):
         """Regress; credit is taken for a direction, as the method's authors do."""
         with isolated(seed):
             credit_dd = self.measure(x_md, seed)
-        return Answer(keep_acyclic(credit_dd, self.shares / (len(credit_dd) - 1)), credit_dd)
+        graph_dd = keep_acyclic(credit_dd, self.shares / (len(credit_dd) - 1))
+        return Answer(graph_dd, credit_dd, marry(graph_dd, credit_dd))
 
     def make_trees(self, seed: int) -> Any:
         """Forest of the package, not yet fitted."""

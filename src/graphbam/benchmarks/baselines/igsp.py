@@ -14,10 +14,9 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, without_constants
 from graphbam.benchmarks.baselines._isolation import isolated
-from graphbam.benchmarks.baselines._targets import Environment, split_rows
-from graphbam.graphs.equivalence import close_under_meek, dag_to_cpdag
+from graphbam.benchmarks.baselines._targets import Environment, dag_to_class, split_rows
 
 LEAST_ROWS = 10
 """Environments with fewer rows are left out: there is nothing to compare."""
@@ -33,6 +32,7 @@ class UtIgsp(Baseline):
     def __init__(self, *, alpha: float = 1e-3, runs: int = 5, depth: int = 4) -> None:
         self.alpha, self.runs, self.depth = alpha, runs, depth
 
+    @without_constants
     def fit(self, x_md: Matrix, *, seed: int, set_md: NDArray[np.bool_] | None = None) -> Answer:
         parts = split_rows(x_md, set_md)
         plain = [part.x_md for part in parts if not part.targets]
@@ -144,12 +144,10 @@ class Search:
 
     def direct(self, dag_dd: NDArray[np.bool_]) -> NDArray[np.int8]:
         """What the rows decide of a DAG: arrows of its CPDAG, those with one end set, and all that follow."""
-        cpdag_dd = dag_to_cpdag(dag_dd.astype(np.int8))
-        decided_dd = np.zeros(dag_dd.shape, bool)
-        for part in self.parts:
-            is_set_d = np.isin(np.arange(len(dag_dd)), part.targets)
-            decided_dd |= dag_dd & (is_set_d[:, None] != is_set_d)
-        return close_under_meek(cpdag_dd.astype(bool) & ~decided_dd.T)
+        set_ed = np.zeros((1 + len(self.parts), len(dag_dd)), bool)  # the first are rows without a target
+        for number, part in enumerate(self.parts, start=1):
+            set_ed[number, list(part.targets)] = True
+        return dag_to_class(dag_dd.astype(np.int8), set_ed)
 
 
 def _residual_sum(x_md: Matrix, i: int, others: list[int]) -> float:

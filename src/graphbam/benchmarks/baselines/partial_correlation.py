@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, correlate_precision, partial_correlations
+from graphbam.benchmarks.baselines._base import (
+    Answer,
+    Baseline,
+    Matrix,
+    correlate_precision,
+    partial_correlations,
+    without_constants,
+)
 from graphbam.benchmarks.baselines._isolation import isolated
 
 
@@ -41,6 +48,11 @@ class NormalScores(PartialCorrelation):
     def __init__(self, *, ridge: float = 0.1, fdr: float = 0.05) -> None:
         super().__init__(fdr=fdr)
         self.ridge = ridge
+
+    @without_constants
+    def fit(self, x_md: Matrix, *, seed: int) -> Answer:
+        """Among columns that vary: the rank of a constant is in the middle, and has no score."""
+        return super().fit(x_md, seed=seed)
 
     def measure(self, x_md: Matrix) -> Matrix:
         """|Partial correlation| of all pairs, (D, D)."""

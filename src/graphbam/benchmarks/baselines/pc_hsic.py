@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, grade
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, grade, without_constants
 from graphbam.benchmarks.baselines._causal_learn import read_graph
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines.additive import AdditiveModel
@@ -48,6 +48,7 @@ class PcHsic(Baseline):
         few = "regression on several variables needs 20 samples" if n_samples < 20 else None
         return super().skip(n_samples, n_variables) or few
 
+    @without_constants
     def fit(self, x_md: Matrix, *, seed: int) -> Answer:
         """The graph first, every part ranked by the largest p-value that a pair was given."""
         with isolated(seed):
