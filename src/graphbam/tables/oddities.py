@@ -222,7 +222,7 @@ def _share_rounded(x_mk: Matrix, y_mk: Matrix, is_log: bool) -> Matrix:
         grain_k[is_whole_k] = 10.0**-decimals
     error_mk = grain_k / x_mk if is_log else np.broadcast_to(grain_k, x_mk.shape)
     variance_k = y_mk.var(axis=0)
-    return (error_mk**2).mean(axis=0) / 12 / np.where(variance_k > 0, variance_k, np.inf)
+    return np.median(error_mk**2, axis=0) / 12 / np.where(variance_k > 0, variance_k, np.inf)
 
 
 def _find_tame(x_mk: Matrix) -> BoolVector:
