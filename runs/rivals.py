@@ -175,7 +175,7 @@ def part_rows(rows: pd.DataFrame, has_loops: pd.Series) -> dict[str, pd.Series]:
         "nonlinear": of_training & (rows["mechanism"] != "linear"),
         "linear": of_training & (rows["mechanism"] == "linear"),
         "third-party tables": ~is_simulated & ~has_loops,
-        "mechanisms kept out of training": is_simulated & ~of_training,
+        "mechanisms of no training preset": is_simulated & ~of_training,
         "third-party tables with feedback": has_loops,
     }
 

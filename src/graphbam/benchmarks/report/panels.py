@@ -51,7 +51,7 @@ SWEEPS = (
 
 SWEEP_VARIABLES = 100
 MECHANISMS = ("chebyshev", "linear", "sine", "cosine", "square", "cubic", "multiplicative")
-"""Mechanisms of the paper's bars, in the order shown; others follow, those kept out of training last."""
+"""Mechanisms of the paper's bars, in the order shown; others follow, those of no training preset last."""
 
 RUNTIME_VARIABLES, RUNTIME_SAMPLES = (10, 20, 50, 100), (50, 200, 500, 1000)
 """Sizes at which time is shown over the samples (the paper's) and over the variables."""

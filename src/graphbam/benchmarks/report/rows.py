@@ -28,7 +28,7 @@ EMPTY = "zero"
 GROUPS = {
     "nonlinear": "Simulated, nonlinear",
     "linear": "Simulated, linear",
-    "unseen": "Simulated, mechanisms kept out of training",
+    "unseen": "Simulated, mechanisms of no training preset",
     "labelled": "Labelled tables, by family",
     "hidden": "With hidden common causes",
     "targets": "With interventions",
