@@ -114,8 +114,9 @@ def test_bent_collider_is_directed():
     rng = np.random.default_rng(1)
     x_md = rng.standard_normal((300, 3))
     x_md[:, 2] = np.cos(2 * x_md[:, 0]) + x_md[:, 1] ** 2 + 0.3 * x_md[:, 2]
-    graph_dd = PcHsic().fit(standardise(x_md), seed=0).graph_dd
-    np.testing.assert_array_equal(graph_dd, [[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+    answer = PcHsic().fit(standardise(x_md), seed=0)
+    np.testing.assert_array_equal(answer.graph_dd, [[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+    assert answer.moral_dd[0, 1] == answer.score_dd[[0, 1], 2].min() > answer.score_dd[0, 1]  # its parents are married
 
 
 def test_graph_comes_first_and_evidence_orders(bent_chain):

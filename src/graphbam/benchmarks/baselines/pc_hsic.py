@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, grade, without_constants
+from graphbam.benchmarks.baselines._base import Answer, Baseline, Matrix, grade, marry, without_constants
 from graphbam.benchmarks.baselines._causal_learn import read_graph
 from graphbam.benchmarks.baselines._isolation import isolated
 from graphbam.benchmarks.baselines.additive import AdditiveModel
@@ -60,7 +60,8 @@ class PcHsic(Baseline):
             found = Meek.meek(UCSepset.uc_sepset(found, priority=2))
             evidence_dd = -np.log10(np.maximum(test.p_dd, 1e-300))
             graph_dd = read_graph(found.G)
-            return Answer(graph_dd, grade(graph_dd, evidence_dd / (1 + evidence_dd)))
+            score_dd = grade(graph_dd, evidence_dd / (1 + evidence_dd))
+            return Answer(graph_dd, score_dd, marry(graph_dd, score_dd))
 
 
 class Kernel(NamedTuple):
