@@ -393,7 +393,7 @@ def test_unusable_tables_give_one_line_and_write_nothing(infer, tmp_path, conten
 def test_remedies_are_options(infer, tmp_path):
     (tmp_path / "t.csv").write_text("a,home town\n1,x\n2,y\n3,x\n")
     _, _, error, _ = infer(tmp_path / "t.csv")
-    assert "Use --encode to turn text and dates into numbers, or --drop 'home town' to leave it out." in error
+    assert "Use --encode for text and dates to count as numbers, or --drop 'home town' to leave it out." in error
 
 
 def test_links_that_are_expected_to_be_false_are_counted(infer, table):

@@ -113,7 +113,7 @@ def test_a_sheet_of_a_spreadsheet_is_chosen_by_a_button(page):
 @each(
     ("name", "content", "says"),
     [
-        ("text.csv", b"a,b\nx,1\ny,2\nx,3\n", "Use turn text into numbers to turn text and dates"),
+        ("text.csv", b"a,b\nx,1\ny,2\nx,3\n", "Use turn text into numbers for text and dates"),
         ("text.csv", b"a,b\nx,1\ny,2\nx,3\n", "or leave out a to leave it out"),
         ("..", b"a,b\n", "table has a header but no rows"),
         ("../../x.csv", b"a,b\n", "x.csv has a header but no rows"),

@@ -526,7 +526,7 @@ def _refuse_columns(unreadable: Mapping[str, Coded], source: str, encode: Encode
     if text:
         named = [] if isinstance(encode, Mapping) else check_encode(encode)
         wanted = Setting("encode", [*named, *text[:8]] if named else True)
-        advice += [wanted, " to turn text and dates into numbers, or "]
+        advice += [wanted, " for text and dates to count as numbers, or "]
     rest = " and so on" if len(unreadable) > 8 else ""
     leave = f"{rest} to leave {'them' if len(unreadable) > 1 else 'it'} out."
     found = f"in {source}, {'; '.join(shown[:3])}{more}. "
