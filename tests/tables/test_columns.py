@@ -41,7 +41,7 @@ def scores(frame, **options):
 def test_only_columns_that_are_named_are_coded(encode):
     frame = mixed_table(0)[["height", "width", "soil"]]
     assert read_table(frame, encode=encode).changes == read_table(frame, encode=True).changes
-    with pytest.raises(TableError, match=r"column 'owner' holds text.*encode=\[.*'soil'.*'owner'\] to turn text"):
+    with pytest.raises(TableError, match=r"column 'owner' holds text.*encode=\[.*'soil'.*'owner'\] for text"):
         read_table(mixed_table(0)[["height", "soil", "owner"]], encode=encode)
     labelled = frame.assign(key=[f"k{k}" for k in range(300)])
     with pytest.raises(TableError, match="column 'key' holds text"):

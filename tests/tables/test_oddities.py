@@ -161,3 +161,9 @@ def test_a_last_row_of_totals_is_told_of(rng):
     below[-1, 0] = np.nan
     assert "in 2 of 3 columns" in told(below)[0]
     assert told(below[::-1]) == []
+
+
+def test_relations_among_very_many_columns_are_not_looked_for(rng, monkeypatch):
+    """A matrix of all pairs of 20,000 columns is 3 GB."""
+    monkeypatch.setattr("graphbam.tables.oddities.correlate", None)
+    assert warn_of_relations([f"v{k}" for k in range(301)], rng.normal(size=(1000, 301))) == []

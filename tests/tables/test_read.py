@@ -324,7 +324,7 @@ def test_spoilt_numbers_are_to_be_corrected_not_coded():
     with pytest.raises(TableError, match=r"text in 2 of 12 rows.*Correct those cells.*drop=\['d'\]") as caught:
         read_table(frame)
     assert "encode" not in str(caught.value)
-    with pytest.raises(TableError, match=r"In column 'd': correct those cells.*Or use encode=True to turn text"):
+    with pytest.raises(TableError, match=r"In column 'd': correct those cells.*Or use encode=True for text"):
         read_table(frame.assign(city=["Rome", "Oslo"] * 6))
 
 

@@ -162,7 +162,7 @@ def warn_of_relations(names: Sequence[str], x_md: Matrix) -> list[str]:
     >>> warn_of_relations(["weight", "height", "bmi"], x_md)[0][:60]
     "columns 'weight', 'height', 'bmi' are bound by a product or "
     """
-    if len(x_md) < FEW_ROWS:
+    if len(x_md) < FEW_ROWS or len(names) > MOST_RELATED:
         return []
     x_md = x_md[:: max(1, len(x_md) // MOST_ROWS)]
     size_d = np.abs(x_md).max(axis=0)
