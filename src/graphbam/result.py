@@ -565,7 +565,8 @@ class Result(AnyResult):
 
         Its links and arrows are all there. Of the DAGs that have them, the one expected to be nearest to the true one:
         an open link points as it rather does than not, except where that would close a cycle (`OrientedGraph.forced`).
-        Arrows on links that `cpdag` leaves open are marked as guesses (`OrientedGraph.guessed`).
+        Arrows on links that `cpdag` leaves open are marked as guesses (`OrientedGraph.guessed`), unless they are three
+        times as likely as an open link.
 
         Parameters
         ----------

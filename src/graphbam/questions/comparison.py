@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphbam.errors import GraphError, KnowledgeError, ResultError, name_some
 from graphbam.graphs.cut import Cut
-from graphbam.graphs.equivalence import close_under_meek, dag_to_cpdag
+from graphbam.graphs.equivalence import direct_told
 from graphbam.graphs.graph import SKELETON, Adjacency, BoolMatrix, Graph, directed_part, is_dag, one_line, skeleton
 from graphbam.graphs.knowledge import read_edge
 from graphbam.graphs.metrics import average_precision, f1, pair_values, precision_recall, shd
@@ -241,19 +241,7 @@ def _find_told(result: Result) -> BoolMatrix:
 def _measure_distance(drawn: Adjacency, true: Graph, told_dd: BoolMatrix | None) -> int:
     if told_dd is None:
         return shd(skeleton(drawn), skeleton(true.adjacency))
-    return shd(drawn, _direct_told(true.adjacency, told_dd) if is_dag(true.adjacency) else true.adjacency)
-
-
-def _direct_told(dag: Adjacency, told_dd: BoolMatrix) -> Adjacency:
-    """The CPDAG of a DAG, with its own arrows where they are told as well, and all that follows from these.
-
-    Examples
-    --------
-    >>> chain, told = np.diag([1, 1], 1), np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)
-    >>> _direct_told(chain, told).tolist(), _direct_told(chain, ~told & False).tolist()
-    ([[0, 1, 0], [0, 0, 1], [0, 0, 0]], [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
-    """
-    return close_under_meek(np.where(told_dd, dag, dag_to_cpdag(dag)))
+    return shd(drawn, direct_told(true.adjacency, told_dd) if is_dag(true.adjacency) else true.adjacency)
 
 
 # ── what is true, in many spellings ───────────────────────────────────────────────────────────────────────

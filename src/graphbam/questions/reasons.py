@@ -259,7 +259,7 @@ class Reasons:
             return []
         way = f"{self.a} → {self.b}" if self.way >= 0.5 else f"{self.b} → {self.a}"
         sure = max(self.way, 1 - self.way)
-        return [f"If one must be named: {way} ({sure:.2f}), by the shape of the relation and of the noise."]
+        return [f"If one must be named: {way} ({sure:.2f}), which is likelier in simulated worlds that look like this."]
 
     def _say_rest(self) -> list[str]:
         lines = []

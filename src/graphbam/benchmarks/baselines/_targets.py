@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbam.benchmarks.baselines._base import Matrix
-from graphbam.graphs.equivalence import close_under_meek, dag_to_cpdag
+from graphbam.graphs.equivalence import dag_to_cpdag, direct_told
 
 
 class Environment(NamedTuple):
@@ -53,8 +53,7 @@ def dag_to_class(dag_dd: NDArray[np.integer], set_md: NDArray[np.bool_] | None) 
            [1, 0, 1],
            [0, 1, 0]], dtype=int8)
     """
-    cpdag_dd = dag_to_cpdag(dag_dd)
     if set_md is None:
-        return cpdag_dd
+        return dag_to_cpdag(dag_dd)
     kind_d = np.unique(set_md, axis=1, return_inverse=True)[1].ravel()  # alike where the same rows were set
-    return close_under_meek(np.where(kind_d[:, None] != kind_d, dag_dd, cpdag_dd))
+    return direct_told(dag_dd, kind_d[:, None] != kind_d)

@@ -68,7 +68,7 @@ function guessWay(k, a, b) {
   const p = pairs.way[k];
   const [from, to, sure] = p >= 0.5 ? [a, b, p] : [b, a, 1 - p];
   const likelier = Math.max(pairs.forward[k], pairs.backward[k]);
-  const since = likelier > 1 - pairs.forward[k] - pairs.backward[k] ? "The CPDAG leaves it open: its arrows are chosen together, and with caution." : "What depends on what fits the other way as well: this is by the shape of the relation and of the noise.";
+  const since = likelier > 1 - pairs.forward[k] - pairs.backward[k] ? "The CPDAG leaves it open: its arrows are chosen together, and with caution." : "What depends on what fits the other way as well; in simulated worlds that look like this it is less likely.";
   return [make("p", { class: "quiet" }, `If one had to guess: ${flat(from)} → ${flat(to)} (${percent(sure)}). ${since}`)];
 }
 
