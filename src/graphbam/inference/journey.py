@@ -477,6 +477,7 @@ def _provenance(ready: Prepared, config: InferConfig, networks: Networks) -> dic
         "directions": "one-pass" if networks.one_pass else "two-step" if colliders is not None else None,
         "n_cells_missing": 0 if ready.missing_md is None else int(ready.missing_md.sum()),
         "missing": _share_missing(ready),
+        "unordered": list(ready.unordered),
         "n_cells_set": 0 if ready.set_md is None else int(ready.set_md.sum()),
         "settings": settings,
         "changed": {name: value for name, value in asked.items() if value != _plain(FLAT[name])},

@@ -39,14 +39,10 @@ CLEARLY = 3.0
 
 POSITIVE, NEGATIVE, BENT, UNCLEAR, UNORDERED = "+", "−", "not monotone", "unclear", "no order"
 
-_WITHOUT_ORDER = ("text coded by scores that follow the other columns", "text coded by falling frequency")
-
 
 def find_unordered(result: Result) -> frozenset[str]:
-    """Columns of text whose codes have no order, as `Result.changes` tells: more of them means nothing."""
-    notes = [change for change in result.changes if any(f": {how}" in change for how in _WITHOUT_ORDER)]
-    starts = {name: tuple(f"column {name!r}: {how}" for how in _WITHOUT_ORDER) for name in result.names if notes}
-    return frozenset(name for name, start in starts.items() if any(note.startswith(start) for note in notes))
+    """Columns of text whose codes have no order: more of them means nothing."""
+    return frozenset(result.provenance.get("unordered", ()))
 
 
 def measure_links(result: Result, cut: Cut) -> pd.DataFrame:

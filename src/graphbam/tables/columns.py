@@ -381,12 +381,7 @@ def _shorten(cell: Any, width: int = 30) -> str:
 
 
 BY_FREQUENCY, BY_SCORES = "by falling frequency", "by scores that follow the other columns"
-"""Rules that give levels numbers without an order; `graphbam.questions.sizes` looks for them in `Result.changes`."""
-
-
-def has_no_order(note: str) -> bool:
-    """Whether a column was coded in a way that gives larger numbers no meaning."""
-    return note.startswith((f"text coded {BY_FREQUENCY}", f"text coded {BY_SCORES}"))
+"""Rules that give levels numbers without an order."""
 
 
 def order_levels(words: Sequence[str]) -> tuple[list[str], str]:

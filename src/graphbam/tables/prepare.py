@@ -85,6 +85,8 @@ class Prepared:
     """Columns that were left out because of missing values."""
     labels: tuple[str, ...] = ()
     """Columns that were taken for row labels and left out."""
+    unordered: tuple[str, ...] = ()
+    """Columns of text whose levels have numbers without an order."""
     missing_md: BoolMatrix | None = None
     """Cells of `x_md` that were missing and have been filled in; None: none was."""
     set_md: BoolMatrix | None = None
@@ -150,6 +152,7 @@ def prepare(table: Table, config: PrepareConfig | None = None) -> Prepared:
         redundancy=len(x_md) / len(once_md) * (1 + order.redundancy) - 1,
         left_out=gone,
         labels=table.labels,
+        unordered=tuple(name for name in table.unordered if name in is_there),
         **{name: _marked(marks_md, order_m, varying) for name, marks_md in cells.marks().items()},
     )
 

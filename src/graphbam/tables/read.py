@@ -8,6 +8,7 @@ listed in ``Table.changes``. Of a very long table only some rows are read (`grap
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import os
 import re
@@ -27,7 +28,6 @@ from graphbam.tables.columns import (
     Encode,
     check_encode,
     code_column,
-    has_no_order,
     is_asked,
     scale_levels,
 )
@@ -88,7 +88,7 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
         near = not_among(unknown, list(frame.columns))
         raise TableError(Setting("encode"), f" names the column {unknown!r}, {near}")
     warnings: list[str] = []
-    names, x_md = _code_columns(frame, encode, source, changes, warnings)
+    names, x_md, unordered = _code_columns(frame, encode, source, changes, warnings)
     _check_width(names, x_md, source, list(frame.columns))
     if frame.columns[0] not in names:  # taken for row labels
         labels = [str(label) for label in frame.iloc[:, 0]]
@@ -96,7 +96,8 @@ def read_table(data: Any, *, encode: Encode = False, drop: str | Iterable[str] =
     n_found = n_rows if n_rows > len(x_md) else None
     is_there = set(names)
     gone = tuple(name for name in frame.columns if name not in is_there)
-    return Table(names, x_md, source, tuple(changes), tuple(warnings), n_rows_found=n_found, rows=rows, labels=gone)
+    known = Table(names, x_md, source, tuple(changes), tuple(warnings), n_rows_found=n_found, rows=rows, labels=gone)
+    return dataclasses.replace(known, unordered=unordered)
 
 
 def find_tables(folder: str | os.PathLike[str]) -> list[Path]:
@@ -383,27 +384,29 @@ def _drop_columns(frame: pd.DataFrame, drop: str | Iterable[str], changes: list[
 
 def _code_columns(
     frame: pd.DataFrame, encode: Encode, source: str, changes: list[str], warnings: list[str]
-) -> tuple[tuple[str, ...], Matrix]:
+) -> tuple[tuple[str, ...], Matrix, tuple[str, ...]]:
+    """Names and numbers of the columns, and which of them are levels without an order."""
     coded = {name: code_column(frame[name], name, encode) for name in frame.columns}
     _drop_labels(coded, encode, changes, warnings)
     unreadable = {name: one for name, one in coded.items() if one.values is None}
     targets = [name for name in coded if _names_targets(frame, name)]
     if unreadable:
         _refuse_columns(unreadable, source, encode, targets)
+    unordered = tuple(name for name, one in coded.items() if one.levels)
     coded = scale_levels(coded)
     warnings += [*_warn_of_levels(coded), *_warn_of_targets(frame, targets)]
     changes += _tell_of_codes(coded)
     if not coded:
-        return (), np.empty((len(frame), 0))
-    return tuple(coded), np.column_stack([one.values for one in coded.values() if one.values is not None])
+        return (), np.empty((len(frame), 0)), ()
+    x_md = np.column_stack([one.values for one in coded.values() if one.values is not None])
+    return tuple(coded), x_md, unordered
 
 
 def _tell_of_codes(coded: Mapping[str, Coded]) -> list[str]:
-    """How columns were coded, those alike in one sentence; codes without order one by one, as `Result.effects` asks."""
-    together = [one.note for one in coded.values() if one.note and not has_no_order(one.note)]
-    said = {note: [name for name, one in coded.items() if one.note == note] for note in together}
-    alone = [(note, [name]) for name, one in coded.items() if has_no_order(note := one.note)]
-    return [f"{spell_columns(about)}: {note}" for note, about in [*said.items(), *alone]]
+    """How columns were coded, those alike in one sentence."""
+    notes = dict.fromkeys(one.note for one in coded.values() if one.note)
+    said = {note: [name for name, one in coded.items() if one.note == note] for note in notes}
+    return [f"{spell_columns(about)}: {note}" for note, about in said.items()]
 
 
 def _warn_of_levels(coded: Mapping[str, Coded]) -> list[str]:

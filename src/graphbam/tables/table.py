@@ -46,6 +46,8 @@ class Table:
     """Which of them were, from 0 on; None: all, or several tables were joined."""
     labels: tuple[str, ...] = ()
     """Columns of the source that were taken for row labels and left out."""
+    unordered: tuple[str, ...] = ()
+    """Columns of text whose levels have numbers without an order: more of them means nothing."""
 
     @property
     def n_rows(self) -> int:
